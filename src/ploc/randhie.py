@@ -12,7 +12,7 @@ _COUNTS = frozenset({"mdvis", "idp", "hlthg", "hlthf", "hlthp"})
 
 
 def load() -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
-    """Read the embedded table: a key a column, in the order of the file; counts and flags int64, else float64.
+    """Read the embedded table: a key a column, in the order of the file; counts and flags int64, else floats.
 
     It is the table that statsmodels ships as `randhie`, prepared for Cameron and Trivedi (2005);
     `data/README.md` says what each column means. The paper does not use it: it is here because anyone may
