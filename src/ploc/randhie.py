@@ -8,10 +8,12 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
+Columns = dict[str, NDArray[np.int64] | NDArray[np.float64]]
+
 _COUNTS = frozenset({"mdvis", "idp", "hlthg", "hlthf", "hlthp"})
 
 
-def load() -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
+def load() -> Columns:
     """Read the embedded table: a key a column, in the order of the file; counts and flags int64, else floats.
 
     It is the table that statsmodels ships as `randhie`, prepared for Cameron and Trivedi (2005);

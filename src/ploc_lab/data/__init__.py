@@ -1,0 +1,126 @@
+"""The laboratory's data: every data set by name, the one it claims to be or a refusal."""
+
+import inspect
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+from ploc_lab import paths
+from ploc_lab.data import cache, encode, splits
+from ploc_lab.data.dataset import Dataset, Part
+from ploc_lab.data.stream import SealedError, Stream
+from ploc_lab.data.task import Fingerprint, Task, WrongDataError
+
+__all__ = [
+    "Dataset",
+    "Fingerprint",
+    "Part",
+    "SealedError",
+    "Stream",
+    "Task",
+    "WrongDataError",
+    "load",
+    "missing",
+    "names",
+    "task",
+]
+
+# The paper's five first, in the order of its tables; then their stand-ins; then what comes with the package.
+_REGISTRY = {
+    "heloc": "heloc:TASK",
+    "diabetes_readmission": "diabetes_readmission:TASK",
+    "rand_hie": "rand_hie:RAND_HIE",
+    "rand_hie_health": "rand_hie:RAND_HIE_HEALTH",
+}
+
+
+def names() -> tuple[str, ...]:
+    """All data sets, in the order of the tables."""
+    return tuple(_REGISTRY)
+
+
+def task(name: str) -> Task:
+    """What a data set is: source, terms, columns, fingerprint; nothing is read."""
+    if name not in _REGISTRY:
+        raise ValueError(f"no data set is called {name!r}; there are: {', '.join(_REGISTRY)}")
+    module, _, attribute = _REGISTRY[name].partition(":")
+    found: Task = getattr(import_module(f"{__name__}.{module}"), attribute)
+    return found
+
+
+def missing(name: str, root: Path | None = None) -> list[Path]:
+    """The raw files of a data set that are not here."""
+    return [path for path in _files(task(name), root) if not path.is_file()]
+
+
+def load(name: str, root: Path | None = None, fingerprint: Fingerprint | None = None) -> Dataset:
+    """Read, check, split and encode a data set; the next call takes it from the cache.
+
+    `root` is the folder of the raw files, `paths.data_root()` unless given. The table must have the data
+    set's fingerprint; a test on a small file of the same shape passes that file's own.
+
+    >>> ds = load("rand_hie")
+    >>> ds, len(ds.part("train")), ds.prior.round(2)
+    (Dataset('rand_hie', rows=20190, d=8), 14242, array([0.66, 0.34]))
+    """
+    chosen = task(name)
+    files = _files(chosen, root)
+    if absent := missing(name, root):
+        raise FileNotFoundError(
+            f"{name}: {absent[0]} is not here{f' (and {len(absent) - 1} more)' if len(absent) > 1 else ''}; "
+            f"`ploc-lab data fetch {name}` gets it or says how, $PLOC_DATA names another folder"
+        )
+    code = [Path(inspect.getfile(part)) for part in (chosen.read, encode, splits)]
+    folder = paths.work_root() / "cache" / f"{name}-{cache.key([*files, *code])[:16]}"
+    kept = cache.read(folder)
+    arrays, card, digest = kept or _build(chosen, files)
+    _check(chosen, fingerprint, card["found"], files)
+    if kept is None:
+        cache.write(folder, arrays, card, digest)
+    table = encode.Encoded(
+        arrays["numeric"], arrays["codes"], arrays["passthrough"], arrays["widths"], tuple(card["columns"])
+    )
+    return Dataset(chosen, table, arrays, digest)
+
+
+def _files(chosen: Task, root: Path | None) -> list[Path]:
+    """The raw files; an absolute path (a file that comes with the package) stays what it is."""
+    return [(root or paths.data_root()) / file for file in chosen.files]
+
+
+def _build(chosen: Task, files: list[Path]) -> cache.Kept:
+    """Read, split and encode: rows lie part after part, so that every part is one slice."""
+    table = chosen.read(files)
+    parts = splits.split(table.ood)
+    order = np.concatenate([parts[name] for name in splits.NAMES])
+    encoded = encode.encode(table.features, chosen.columns, parts["train"], order)
+    target = parts["ood_test"]
+    keys = (target,) if table.time is None else (target, table.time[target])
+    arrays: cache.Arrays = {
+        "numeric": encoded.numeric,
+        "codes": encoded.codes,
+        "passthrough": encoded.passthrough,
+        "widths": encoded.widths,
+        "y": table.y[order].astype(np.uint8),
+        "sizes": np.array([len(parts[name]) for name in splits.NAMES]),
+        "position": order.astype(np.int32),
+        "time_order": np.lexsort(keys).astype(np.int32),
+    }
+    found: dict[str, float] = {"rows": len(order), "width": encoded.d}
+    for name in splits.NAMES:
+        y = table.y[parts[name]]
+        found |= {name: len(y), f"positive {name}": int(y.sum()), f"rate {name}": float(y.mean())}
+    card = {"name": chosen.name, "columns": list(encoded.columns), "found": found}
+    return arrays, card, cache.digest(arrays, card)
+
+
+def _check(chosen: Task, other: Fingerprint | None, found: Mapping[str, float], files: list[Path]) -> None:
+    """Refuse a table that is not the one, with all that differs."""
+    differences = (other or chosen.fingerprint).differences(found)
+    if differences:
+        raise WrongDataError(
+            f"{files[0]} is not the {chosen.name} of the study; {'; '.join(differences)}. "
+            f"`ploc-lab data fetch {chosen.name}` says where the right one comes from"
+        )
