@@ -1,0 +1,397 @@
+"""The rule itself: a frozen classifier's logits, centred by where the stream's past logits sat."""
+
+from __future__ import annotations
+
+from math import exp
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+
+import numpy as np
+
+from ploc import links
+from ploc import origin as origins
+from ploc.origin import BLOCK, Mean, MeanRow, Origin
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["PLOC", "PLOCProb", "deferred"]
+
+CHUNK = 8_192
+"""Rows that `replay` and `observe` work on at a time: what they need besides the answers stays in the cache."""
+LARGEST = 1e290
+"""Logits beyond this are refused: sums of 10^18 of them would overflow."""
+UNCHANGED = "; the stream was not changed"
+SMALL = 16
+"""Up to so many classes one row is answered by Python's own floats, which beats numpy's calls there."""
+
+
+class PLOC:
+    """Prequential logit-origin centering (Algorithm 1): answers sigmoid(z - mu) with mu the mean of past logits.
+
+    `PLOC()` takes the relative logit log p1/p0 and answers P(y=1); `PLOC(classes=K)` takes rows of K
+    logits and answers K probabilities, centring each coordinate (PLOC-K). Row 1 is centred by nothing.
+    Labels have no place here, and nothing but the origin ever moves.
+
+    `origin` and `anchor` are not the paper's method: another running estimate from `ploc.origin`, and
+    the place where centred logits should sit instead of 0 (a number, or one a class).
+
+    >>> c = PLOC()
+    >>> [round(c.step(z), 3) for z in (-1.0, -1.0, 1.0)]
+    [0.269, 0.5, 0.881]
+    >>> c.count, round(c.shift, 3)
+    (3, -0.333)
+    """
+
+    __slots__ = ("_fast", "_fast_row", "_origin", "anchor", "classes")
+
+    what: ClassVar[str] = "logit"
+
+    def __init__(
+        self,
+        classes: int | None = None,
+        *,
+        origin: Origin | None = None,
+        anchor: float | ArrayLike = 0.0,
+    ) -> None:
+        if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int) or classes < 2):
+            raise ValueError(
+                f"classes must be a whole number from 2, or None for one relative logit; got {classes!r}"
+            )
+        if origin is not None and not isinstance(origin, Origin):
+            raise TypeError(f"origin must be one of ploc.origin, such as origin.EMA(0.01); got {origin!r}")
+        self.classes = classes
+        self.anchor = _anchor(anchor, classes)
+        self._start(Mean() if origin is None else origin.fresh())
+
+    # ---------------------------------------------------------------------------------- verbs
+
+    @overload
+    def predict(self, z: float, logits: bool = ...) -> float: ...
+    @overload
+    def predict(self, z: ArrayLike, logits: bool = ...) -> Floats: ...
+    def predict(self, z: Any, logits: bool = False) -> Any:
+        """Answer with the current origin and move nothing: a float for a float, an array for rows.
+
+        With `logits=True` the answer is the centred logit itself, which ranks where sigmoids saturate.
+        """
+        if isinstance(z, float) and self.classes is None:
+            self._refuse_beyond(z, self.count)
+            centred = (z - self.shift) / self._origin.scale
+            return centred if logits else self._link(centred)
+        Z, single = self._take(z)
+        self._refuse_beyond(Z)
+        centred = self._centre(Z, self._origin.shift, self._origin.scale, self.count)
+        answer = centred if logits else self._link(centred)
+        return _as_given(answer, single)
+
+    def observe(self, z: float | ArrayLike) -> None:
+        """Let one row, or rows in stream order, move the origin. A bad row anywhere changes nothing."""
+        if isinstance(z, float) and self.classes is None:
+            self._refuse_beyond(z, self.count, UNCHANGED)
+            self._origin.push(float(z))
+            return
+        Z, _ = self._take(z)
+        moved = self._origin_copy() if len(Z) > 1 else self._origin
+        for start in range(0, len(Z), CHUNK):
+            chunk = Z[start : start + CHUNK].astype(np.float64)
+            self._refuse_beyond(chunk, start, UNCHANGED)
+            moved.trail(chunk)
+        self._adopt(moved)
+
+    @overload
+    def step(self, z: float) -> float: ...
+    @overload
+    def step(self, z: ArrayLike) -> Floats: ...
+    def step(self, z: Any) -> Any:
+        """Answer one row, then let it move the origin: Algorithm 1's lines 4 to 6.
+
+        >>> PLOC(classes=3).step([0.0, 0.0, 0.0]).round(3)
+        array([0.333, 0.333, 0.333])
+        """
+        mean = self._fast
+        if mean is not None and type(z) is float and -LARGEST < z < LARGEST:
+            # The paper's case written out: `predict`, `Mean.push` and `sigmoid` as three calls take twice as long.
+            away = mean.shift - z
+            mean.part = part = mean.part + z
+            mean.count = count = mean.count + 1
+            mean.shift = (mean.total + part) / count
+            if not count % BLOCK:
+                mean.close()
+            try:
+                return 1.0 / (1.0 + exp(away))
+            except OverflowError:
+                return 0.0
+        row_mean = self._fast_row
+        if row_mean is not None and type(z) is np.ndarray and z.ndim == 1:
+            answer = _step_row(row_mean, z)
+            if answer is not None:
+                return answer
+        Z, single = self._take(z)
+        if not single:
+            raise ValueError(
+                f"step takes one row, got shape {np.shape(z)}; replay answers many rows in stream order"
+            )
+        row = float(Z[0]) if self.classes is None else Z[0].astype(np.float64)
+        self._refuse_beyond(Z, self.count, UNCHANGED)
+        answer = self.predict(row)
+        self._origin.push(row)
+        return answer
+
+    def replay(self, Z: ArrayLike, logits: bool = False) -> Floats:
+        """Step through rows in stream order, vectorised: the same answers and the state that stepping ends in.
+
+        The centred logits are those of `step` to the last bit (`logits=True` returns them); a bad row
+        anywhere changes nothing. Memory beyond the answers is that of a few thousand rows.
+
+        >>> PLOC().replay([-1.0, -1.0, 1.0]).round(3)
+        array([0.269, 0.5  , 0.881])
+        """
+        Z, single = self._take(Z)
+        if single:
+            raise ValueError(f"replay takes rows in stream order, got one of shape {np.shape(Z)[1:]}")
+        moved = self._origin_copy()
+        answers = np.empty(Z.shape)
+        for start in range(0, len(Z), CHUNK):
+            chunk = Z[start : start + CHUNK].astype(np.float64)
+            self._refuse_beyond(chunk, start, UNCHANGED)
+            count = moved.count
+            shifts, scales = moved.trail(chunk)
+            centred = self._centre(chunk, shifts, 1.0 if scales is None else scales, count)
+            answers[start : start + CHUNK] = centred if logits else self._link(centred)
+        self._adopt(moved)
+        return answers
+
+    # ---------------------------------------------------------------------------------- state
+
+    @property
+    def count(self) -> int:
+        """Rows observed."""
+        return self._origin.count
+
+    @property
+    def shift(self) -> float | Floats:
+        """What the next row is centred by: the origin less the anchor; 0 before any row."""
+        if not self.count:
+            return 0.0 if self.classes is None else np.zeros(self.classes)
+        shift = self._origin.shift - self.anchor * self._origin.scale
+        return float(shift) if self.classes is None else np.array(shift)
+
+    @property
+    def origin(self) -> Origin:
+        """The kind of the running estimate, as a value."""
+        return self._origin if isinstance(self._origin, Origin) else self._origin.kind
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a restart needs, as JSON-safe values; `from_state` restores it to the last bit."""
+        return {
+            "format": type(self).__name__,
+            "version": 1,
+            "classes": self.classes,
+            "anchor": self.anchor if self.classes is None else np.asarray(self.anchor).tolist(),
+            "origin": {
+                "kind": type(self.origin).__name__,
+                "params": self.origin.params(),
+                **self._origin.dump(),
+            },
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The stream's centre as it was when `state()` was asked.
+
+        >>> c = PLOC()
+        >>> c.observe([0.1, 0.2])
+        >>> PLOC.from_state(c.state()).shift == c.shift
+        True
+        """
+        if not isinstance(state, dict) or state.get("format") != cls.__name__:
+            named = state.get("format") if isinstance(state, dict) else state
+            raise ValueError(f"this is not the state of a {cls.__name__}: its format is {named!r}")
+        if state.get("version") != 1:
+            raise ValueError(f"state has version {state.get('version')!r}; this ploc reads version 1")
+        if not isinstance(state.get("origin"), dict):
+            raise ValueError(f"state has the origin {state.get('origin')!r}; it must be a mapping")
+        new = cls(
+            state.get("classes"),
+            origin=origins.from_dict(state["origin"]),
+            anchor=state.get("anchor", 0.0),
+        )
+        new._origin.load(state["origin"])
+        return new
+
+    def merge(self, other: Self) -> None:
+        """Take in another stream's rows, as if this one had observed them: what shards of a stream need.
+
+        Only origins that do not depend on the order merge; centres that differ in kind are refused.
+        """
+        if type(other) is not type(self) or (self.classes, self.origin) != (other.classes, other.origin):
+            raise ValueError(f"{other!r} does not merge into {self!r}: classes and origin must be the same")
+        if not np.array_equal(self.anchor, other.anchor):
+            raise ValueError(f"anchors differ: {self.anchor} here, {other.anchor} there")
+        merged: Any = self._origin_copy()
+        merged.merge(other._origin)
+        self._adopt(merged)
+
+    def reset(self) -> None:
+        """Forget every row."""
+        self._start(self.origin.fresh())
+
+    def copy(self) -> Self:
+        """An independent centre in the same state."""
+        return type(self).from_state(self.state())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_state, (self.state(),)
+
+    def __repr__(self) -> str:
+        kind = "" if self.classes is None else f"classes={self.classes}, "
+        return f"{type(self).__name__}({kind}origin={self.origin!r}, count={self.count}, shift={self.shift})"
+
+    # ---------------------------------------------------------------------------------- inside
+
+    def _link(self, centred: Any) -> Any:
+        return links.sigmoid(centred) if self.classes is None else links.softmax(centred)
+
+    def _centre(self, Z: Any, shift: Any, scale: Any, count: int) -> Any:
+        """(z - shift) / scale + anchor for rows of which the first has `count` rows before it."""
+        if isinstance(scale, float) and scale == 1.0:
+            centred = Z - (shift - self.anchor if self._anchored else shift)
+        else:
+            centred = (Z - (shift - self.anchor * scale)) / scale
+        if self._anchored and not count:
+            rows = slice(0, 1) if np.ndim(shift) == Z.ndim else slice(None)
+            centred[rows] = Z[rows]  # before any row there is nothing to move to the anchor
+        return centred
+
+    @property
+    def _anchored(self) -> bool:
+        return bool(np.any(self.anchor))
+
+    def _take(self, z: Any) -> tuple[NDArray[Any], bool]:
+        """Rows as an array of rows, and whether it was one row that was given."""
+        Z = links.numbers(z, self.what)
+        width = self.classes
+        single = Z.ndim == (0 if width is None else 1)
+        if single:
+            Z = Z[None]
+        if (Z.ndim != 1) if width is None else (Z.ndim != 2 or Z.shape[1] != width):
+            wanted = "one number a row" if width is None else f"{width} {self.what}s a row"
+            hint = (
+                "; PLOC(classes=K) takes K" if width is None and Z.ndim == 2 and self.what == "logit" else ""
+            )
+            raise ValueError(f"{self.what}s have shape {np.shape(z)} where {wanted} is taken{hint}")
+        return Z, single
+
+    def _refuse_beyond(self, Z: Any, start: int = 0, unchanged: str = "") -> None:
+        low, high = (Z, Z) if isinstance(Z, float) else (Z.min(initial=0.0), Z.max(initial=0.0))
+        if not (low > -LARGEST and LARGEST > high):
+            raise ValueError(
+                f"{links.refusal(np.atleast_1d(Z), self.what, LARGEST, start)}; it must be a finite number{unchanged}"
+            )
+
+    def _start(self, kind: Origin) -> None:
+        self._adopt(kind if self.classes is None else origins.columns(kind, self.classes))
+
+    def _origin_copy(self) -> Any:
+        new: Any = self.origin.fresh() if self.classes is None else origins.columns(self.origin, self.classes)
+        new.load(self._origin.dump())
+        return new
+
+    def _adopt(self, origin: Any) -> None:
+        self._origin: Any = origin
+        plain = not self._anchored and type(self) is PLOC
+        self._fast = origin if plain and type(origin) is Mean else None
+        small = plain and type(origin) is MeanRow and len(origin.total) <= SMALL
+        self._fast_row = origin if small else None
+
+
+class PLOCProb(PLOC):
+    """PLOC-prob: centres P(y=1) itself, clip(p - mean of past p + 1/2, 0, 1); takes and answers probabilities.
+
+    Row 1 is answered as it came. There is no ranking guarantee in probability space: prefer `PLOC`.
+
+    >>> c = PLOCProb()
+    >>> [round(c.step(p), 3) for p in (0.2, 0.2, 0.9)]
+    [0.2, 0.5, 1.0]
+    """
+
+    __slots__ = ()
+
+    what = "probability"
+
+    def __init__(self, classes: None = None, *, origin: Origin | None = None, anchor: float = 0.5) -> None:
+        if classes is not None:
+            raise ValueError(f"PLOCProb centres one probability, P(y=1); classes={classes!r} needs PLOC")
+        super().__init__(None, origin=origin, anchor=anchor)
+
+    def _link(self, centred: Any) -> Any:
+        return min(max(centred, 0.0), 1.0) if isinstance(centred, float) else np.clip(centred, 0.0, 1.0)
+
+    def _refuse_beyond(self, Z: Any, start: int = 0, unchanged: str = "") -> None:
+        inside = (np.atleast_1d(Z) >= 0.0) & (np.atleast_1d(Z) <= 1.0)
+        if not inside.all():
+            row = int(np.argmin(inside))
+            raise ValueError(
+                f"probability of row {start + row} is {np.atleast_1d(Z)[row]}; it must lie in [0, 1]{unchanged}"
+            )
+
+
+def deferred(
+    Z: ArrayLike, *, origin: Origin | None = None, anchor: float | ArrayLike = 0.0
+) -> tuple[Floats, Any]:
+    """Deferred PLOC: every row answered with the full stream's one shift; (T,) relative logits or (T, K).
+
+    One constant moves every logit, so the ranking, and with it AUROC, stays what it was (Proposition 1).
+    For streams larger than memory use the verbs: `observe` every chunk, then `predict` every chunk.
+
+    >>> probs, mu = deferred([1.0, 3.0])
+    >>> probs.round(3), mu
+    (array([0.269, 0.731]), 2.0)
+    """
+    Z = links.numbers(Z)
+    if Z.ndim not in (1, 2):
+        raise ValueError(f"logits have shape {Z.shape}; a stream is (T,) relative logits or (T, K)")
+    c = PLOC(None if Z.ndim == 1 else Z.shape[1], origin=origin, anchor=anchor)
+    c.observe(Z)
+    return c.predict(Z), c.shift
+
+
+def _step_row(mean: MeanRow, z: Floats) -> Floats | None:
+    """One row of a few classes in Python's floats; None where the general way has to look at it."""
+    row = z.tolist()
+    part, shift = mean.part_items, mean.shift_items
+    if len(row) != len(part) or z.dtype.kind != "f" or not -LARGEST < sum(map(abs, row)) < LARGEST:
+        return None
+    try:
+        e = [exp(x - s) for x, s in zip(row, shift, strict=True)]
+    except OverflowError:
+        return None
+    total = sum(e)
+    if not 1e-200 < total < 1e200:
+        return None
+    mean.count = count = mean.count + 1
+    for k, (x, closed) in enumerate(zip(row, mean.total.tolist(), strict=True)):
+        part[k] = new = part[k] + x
+        shift[k] = (closed + new) / count
+    if not count % BLOCK:
+        mean.close()
+    return np.array([x / total for x in e])
+
+
+def _anchor(anchor: Any, classes: int | None) -> Any:
+    values = links.reals(anchor, "anchor")
+    if classes is None:
+        if values.ndim:
+            raise ValueError(f"anchor has shape {values.shape}; one relative logit has one number for it")
+        return float(values)
+    if values.shape not in ((), (classes,)):
+        raise ValueError(f"anchor has shape {values.shape}; it takes a number or {classes}, one a class")
+    return np.broadcast_to(values, (classes,)).copy()
+
+
+def _as_given(answer: Floats, single: bool) -> Any:
+    if not single:
+        return answer
+    return float(answer[0]) if answer.ndim == 1 else answer[0]
