@@ -1,0 +1,189 @@
+"""A checkpoint: one frozen source model with the card that says what made it, and its cached outputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import safetensors.torch
+import torch
+
+from ploc_lab.models.backbones import build
+from ploc_lab.models.network import Network
+from ploc_lab.models.training import deterministic
+from ploc_lab.models.trees import ENSEMBLES, Trees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ploc_lab.data import Dataset
+
+CARD = "card.json"
+WEIGHTS = "weights.safetensors"
+ROWS = 8192
+"""Rows of one forward pass: enough to keep the processor busy, few enough for any memory."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A trained model, frozen, beside the card it was stored with; `load` reads it back and verifies it."""
+
+    folder: Path
+    card: dict[str, Any]
+    model: Network | Trees
+
+    @property
+    def net(self) -> Network | None:
+        """The network in evaluation mode; None for tree ensembles, which have no gradients or features."""
+        return self.model if isinstance(self.model, Network) else None
+
+    @property
+    def dataset(self) -> str:
+        """The data set it was trained on."""
+        return str(self.card["dataset"])
+
+    @property
+    def backbone(self) -> str:
+        """The backbone and, after a colon, its variant."""
+        return str(self.card["backbone"])
+
+    @property
+    def seed(self) -> int:
+        """What initialised the model and shuffled its rows."""
+        return int(self.card["seed"])
+
+    @property
+    def sha(self) -> str:
+        """The hash of the model's file."""
+        return str(self.card["sha256"])
+
+    def logits(self, ds: Dataset, split: str) -> NDArray[np.float64]:
+        """Frozen logits of a split in its own order, (n,) relative logits or (n, K); cached."""
+        return cast("NDArray[np.float64]", self._cached(ds, split, "logits", self.margins))
+
+    def features(self, ds: Dataset, split: str) -> NDArray[np.float32]:
+        """Frozen inputs of the last linear layer on a split, (n, h); computed once and cached."""
+        net = self.net
+        if net is None:
+            raise ValueError(f"{self.backbone} has no penultimate features: only networks have")
+        return cast(
+            "NDArray[np.float32]", self._cached(ds, split, "features", lambda x: forward(net.features, x))
+        )
+
+    def margins(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Logits of rows: (n,) relative logits or (n, K)."""
+        if isinstance(self.model, Trees):
+            return self.model.margins(x)
+        z = forward(self.model, x).astype(np.float64)
+        return z[:, 0] if z.shape[1] == 1 else z
+
+    def _cached(
+        self,
+        ds: Dataset,
+        split: str,
+        what: Literal["logits", "features"],
+        compute: Callable[[NDArray[np.float32]], NDArray[Any]],
+    ) -> NDArray[Any]:
+        if ds.fingerprint != self.card["fingerprint"]:
+            raise ValueError(
+                f"this checkpoint was trained on {self.dataset} with fingerprint {self.card['fingerprint']}, "
+                f"not on {ds.name} with fingerprint {ds.fingerprint}: train one on the data at hand"
+            )
+        part = ds.part(split)
+        path = self.folder / f"{what}-{split}-{self.sha[:12]}.npy"
+        if path.exists():
+            try:
+                kept: NDArray[Any] = np.load(path, allow_pickle=False)
+            except (ValueError, EOFError) as error:
+                raise ValueError(
+                    f"{path} can't be read ({error}): delete it, it will be computed again"
+                ) from error
+            if len(kept) != len(part):
+                raise ValueError(f"{path} has {len(kept)} rows and {split} has {len(part)}: delete the file")
+            return kept
+        starts = range(0, len(part), ROWS)
+        values = np.concatenate([compute(part.rows(slice(start, start + ROWS))) for start in starts])
+        bad = np.argwhere(~np.isfinite(values))
+        if len(bad):
+            row = int(bad[0][0])
+            raise ValueError(
+                f"{what} of row {row} of {ds.name}/{split} are {values[row]}: the model is no use"
+            )
+        with _whole(path) as temporary, temporary.open("wb") as file:
+            np.save(file, values, allow_pickle=False)
+        return values
+
+
+def forward(of: Callable[[torch.Tensor], torch.Tensor], x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A frozen pass over rows, on one thread and without gradients."""
+    with deterministic(), torch.inference_mode():
+        return of(torch.from_numpy(np.ascontiguousarray(x))).numpy()
+
+
+def save(folder: Path, model: Network | Trees, card: dict[str, Any]) -> Checkpoint:
+    """Write the model's file and then its card; until the card is there, there is no checkpoint."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(model, Trees):
+        name, content = model.file, model.dump()
+    else:
+        state = {key: value.contiguous() for key, value in model.state_dict().items()}
+        name, content = WEIGHTS, safetensors.torch.save(state)
+    card = {**card, "file": name, "sha256": hashlib.sha256(content).hexdigest()}
+    card["card_sha256"] = _digest(card)
+    with _whole(folder / name) as temporary:
+        temporary.write_bytes(content)
+    with _whole(folder / CARD) as temporary:
+        temporary.write_text(json.dumps(card, indent=2, sort_keys=True) + "\n")
+    return Checkpoint(folder, card, model)
+
+
+def load(folder: Path) -> Checkpoint:
+    """Read a checkpoint back, frozen; a file that is not the one that was written is refused."""
+    remedy = f"delete {folder} and train again"
+    try:
+        card = json.loads((folder / CARD).read_text())
+        content = (folder / card["file"]).read_bytes()
+    except (KeyError, TypeError, ValueError, FileNotFoundError) as error:
+        raise ValueError(f"no checkpoint can be read from {folder} ({error!r}): {remedy}") from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != card.get("sha256"):
+        raise ValueError(
+            f"{folder / card['file']} has sha256 {found}, its card says {card.get('sha256')}: {remedy}"
+        )
+    stated = card.get("card_sha256")
+    if (actual := _digest(card)) != stated:
+        raise ValueError(f"{folder / CARD} says that its own sha256 is {stated}, it is {actual}: {remedy}")
+    if card["network"] in ENSEMBLES:
+        return Checkpoint(folder, card, ENSEMBLES[card["network"]].load(content))
+    net = build(card["network"], card["d"], card["classes"], **card["options"])
+    net.load_state_dict(safetensors.torch.load(content))
+    return Checkpoint(folder, card, net.eval().requires_grad_(requires_grad=False))
+
+
+def exists(folder: Path) -> bool:
+    """Whether a whole checkpoint was written here."""
+    return (folder / CARD).exists()
+
+
+def _digest(card: dict[str, Any]) -> str:
+    bare = {key: value for key, value in card.items() if key != "card_sha256"}
+    return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A temporary name that becomes `path` when the block ends well, so that no half file is ever seen."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
