@@ -31,6 +31,12 @@ __all__ = [
 _REGISTRY = {
     "heloc": "heloc:TASK",
     "diabetes_readmission": "diabetes_readmission:TASK",
+    "anes": "anes:TASK",
+    "assistments": "assistments:TASK",
+    "acs_pubcov": "acs_pubcov:TASK",
+    "anes_1952_2000": "anes_1952_2000:TASK",
+    "anes_presidential": "anes_presidential:TASK",
+    "acs_pubcov_2018": "acs_pubcov_2018:TASK",
     "rand_hie": "rand_hie:RAND_HIE",
     "rand_hie_health": "rand_hie:RAND_HIE_HEALTH",
 }

@@ -56,7 +56,7 @@ def write(folder: Path, arrays: Arrays, card: Mapping[str, Any], hashed: str) ->
 
 
 def read(folder: Path) -> Kept | None:
-    """Arrays (memory-mapped), card and digest of a folder; None if there is none; a damaged one is removed."""
+    """Arrays (memory-mapped), card and digest of a folder; None if there is none; a damaged one goes."""
     if not folder.exists():
         return None
     try:

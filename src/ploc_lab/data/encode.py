@@ -100,7 +100,7 @@ def _numbers(column: pl.Series, *, missing: bool) -> NDArray[np.float64]:
 
 def _standard(values: NDArray[np.float64], train: NDArray[np.int64]) -> NDArray[np.float64]:
     """Mean 0 and population standard deviation 1 on the train rows; a constant column is only centred."""
-    mean, scale = values[train].mean(), values[train].std()
+    mean, scale = float(values[train].mean()), float(values[train].std())
     constant = scale <= 10 * np.finfo(np.float64).eps * max(1.0, abs(mean))
     return (values - mean) / (1.0 if constant else scale)
 
@@ -110,7 +110,7 @@ def _bins(values: NDArray[np.float64], train: NDArray[np.int64]) -> NDArray[np.f
     known = values[train][~np.isnan(values[train])]
     if len(known) == 0:
         return np.where(np.isnan(values), -1.0, 0.0)
-    edges = np.percentile(known, np.linspace(0, 100, BINS + 1))
+    edges: NDArray[np.float64] = np.percentile(known, np.linspace(0, 100, BINS + 1))
     inner = edges[np.diff(edges, prepend=-np.inf) > 1e-8][1:-1]
     found = np.searchsorted(inner, values, side="right").astype(np.float64)
     return np.where(np.isnan(values), -1.0, found)
