@@ -1,5 +1,6 @@
 import pytest
 import torch
+
 from ploc_lab.models import build
 
 

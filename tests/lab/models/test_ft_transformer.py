@@ -1,6 +1,7 @@
 import pytest
 import rtdl
 import torch
+
 from ploc_lab.models import build
 
 

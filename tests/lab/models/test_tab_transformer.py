@@ -2,8 +2,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ploc_lab.models import build
 from tab_transformer_pytorch import TabTransformer as Peer
+
+from ploc_lab.models import build
 
 
 def peer_of(net, categories, continuous):
