@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 from importlib import import_module
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,13 +82,12 @@ class _Plan:
         self.made_of: dict[str, Any] = {
             "format": FORMAT,
             "dataset": ds.name,
-            "stand_in": ds.stand_in,
             "fingerprint": ds.fingerprint,
             "d": ds.d,
             "classes": len(ds.prior),
             "backbone": backbone,
             "network": plan.network if plan else backbone,
-            "options": dict(plan.options) if plan else {},
+            "options": {"categories": one_hot_blocks(ds)} if plan and plan.categorical else {},
             "recipe": plan.asdict() if plan else dict(ENSEMBLES[backbone].options),
             "source_rows": self.limit or rows,
             "source_rows_available": rows,
@@ -147,6 +147,7 @@ class _Plan:
         trained = Checkpoint(self.folder(seed), {}, model)
         card = {
             **self.made_of,
+            "stand_in": self.ds.stand_in,
             "seed": seed,
             "versions": {
                 "python": platform.python_version(),
@@ -157,6 +158,15 @@ class _Plan:
             **{split: _quality(trained, self.ds, split) for split in ("validation", "id_test")},
         }
         checkpoint.save(self.folder(seed), model, card)
+
+
+def one_hot_blocks(ds: Dataset) -> list[tuple[int, int]]:
+    """Half-open column ranges of X that code one category each; the encoder names them `column=value`."""
+    runs = groupby(range(ds.d), key=lambda j: ds.columns[j].partition("=")[:2])
+    blocks = [list(run) for (_, equals), run in runs if equals]
+    if not blocks:
+        raise ValueError(f"{ds.name} has no categorical columns: train tab_transformer without the variant")
+    return [(run[0], run[-1] + 1) for run in blocks]
 
 
 def _groups(seeds: Iterable[int], lockstep: bool) -> Iterator[tuple[int, ...]]:

@@ -1,0 +1,30 @@
+"""The command `ploc-lab`: data, source models, methods, the study and its report."""
+
+from __future__ import annotations
+
+import sys
+
+from cyclopts import App
+from rich.console import Console
+
+app = App(
+    name="ploc-lab",
+    help="The laboratory of PLOC: every claim, on real data, against every rival.",
+    error_console=Console(stderr=True),
+)
+
+app.command("ploc_lab.data.commands:app", name="data")
+app.command("ploc_lab.models.commands:train", name="train")
+app.command("ploc_lab.models.commands:compare", name="compare")
+
+
+def main() -> None:
+    """Run the command line; a refusal is one line on stderr and exit code 2."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        print(f"ploc-lab: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("ploc-lab: interrupted; the same command goes on from what was done", file=sys.stderr)  # noqa: T201
+        sys.exit(130)

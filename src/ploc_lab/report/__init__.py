@@ -1,0 +1,1 @@
+"""Tables, figures and the page, with the paper's printed numbers beside ours."""
