@@ -1,4 +1,4 @@
-"""PLOC: one number of state between a frozen classifier and a shifted stream, one row at a time, no labels."""
+"""PLOC: one number of state between a frozen classifier and a shifted stream, row by row, no labels."""
 
 from importlib.metadata import version as _version
 

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["PLOC", "PLOCProb", "deferred"]
 
 CHUNK = 8_192
-"""Rows that `replay` and `observe` work on at a time: what they need besides the answers stays in the cache."""
+"""Rows that `replay` and `observe` take at a time: all they need besides the answers stays in the cache."""
 LARGEST = 1e290
 """Logits beyond this are refused: sums of 10^18 of them would overflow."""
 UNCHANGED = "; the stream was not changed"
-SMALL = 16
-"""Up to so many classes one row is answered by Python's own floats, which beats numpy's calls there."""
+FEW = 10
+"""Up to so many classes `step` computes with Python's own floats, which beat numpy's calls there."""
 
 
 class PLOC:
-    """Prequential logit-origin centering (Algorithm 1): answers sigmoid(z - mu) with mu the mean of past logits.
+    """Prequential logit-origin centering (Algorithm 1): sigmoid(z - mu) with mu the mean of past logits.
 
     `PLOC()` takes the relative logit log p1/p0 and answers P(y=1); `PLOC(classes=K)` takes rows of K
     logits and answers K probabilities, centring each coordinate (PLOC-K). Row 1 is centred by nothing.
@@ -44,7 +44,7 @@ class PLOC:
     (3, -0.333)
     """
 
-    __slots__ = ("_fast", "_fast_row", "_origin", "anchor", "classes")
+    __slots__ = ("_fast", "_origin", "anchor", "classes")
 
     what: ClassVar[str] = "logit"
 
@@ -95,7 +95,7 @@ class PLOC:
         Z, _ = self._take(z)
         moved = self._origin_copy() if len(Z) > 1 else self._origin
         for start in range(0, len(Z), CHUNK):
-            chunk = Z[start : start + CHUNK].astype(np.float64)
+            chunk = Z[start : start + CHUNK].astype(np.float64, copy=False)
             self._refuse_beyond(chunk, start, UNCHANGED)
             moved.trail(chunk)
         self._adopt(moved)
@@ -111,23 +111,30 @@ class PLOC:
         array([0.333, 0.333, 0.333])
         """
         mean = self._fast
-        if mean is not None and type(z) is float and -LARGEST < z < LARGEST:
-            # The paper's case written out: `predict`, `Mean.push` and `sigmoid` as three calls take twice as long.
-            away = mean.shift - z
-            mean.part = part = mean.part + z
-            mean.count = count = mean.count + 1
-            mean.shift = (mean.total + part) / count
-            if not count % BLOCK:
-                mean.close()
-            try:
-                return 1.0 / (1.0 + exp(away))
-            except OverflowError:
-                return 0.0
-        row_mean = self._fast_row
-        if row_mean is not None and type(z) is np.ndarray and z.ndim == 1:
-            answer = _step_row(row_mean, z)
-            if answer is not None:
-                return answer
+        if mean is not None:
+            if self.classes is not None:
+                answer = (_step_few if self.classes <= FEW else _step_many)(mean, z)
+                if answer is not None:
+                    return answer
+            elif type(z) is float and -1e290 < z < 1e290:
+                # `predict`, `Mean.push` and `sigmoid` written out: three calls would take three times as long
+                count, shift, part, total = mean.sums
+                count += 1
+                part += z
+                mean.sums = (
+                    (count, (total + part) / count, part, total)
+                    if count & 0xFFFF
+                    else (count, (total + part) / count, 0.0, total + part)
+                )
+                try:
+                    return 1.0 / (1.0 + exp(shift - z))
+                except OverflowError:
+                    return 0.0
+        if isinstance(z, float) and self.classes is None:
+            self._refuse_beyond(z, self.count, UNCHANGED)
+            p = self.predict(z)
+            self._origin.push(float(z))
+            return p
         Z, single = self._take(z)
         if not single:
             raise ValueError(
@@ -135,12 +142,12 @@ class PLOC:
             )
         row = float(Z[0]) if self.classes is None else Z[0].astype(np.float64)
         self._refuse_beyond(Z, self.count, UNCHANGED)
-        answer = self.predict(row)
+        p = self.predict(row)
         self._origin.push(row)
-        return answer
+        return p
 
     def replay(self, Z: ArrayLike, logits: bool = False) -> Floats:
-        """Step through rows in stream order, vectorised: the same answers and the state that stepping ends in.
+        """Step through rows in stream order, vectorised: the same answers, the same state at the end.
 
         The centred logits are those of `step` to the last bit (`logits=True` returns them); a bad row
         anywhere changes nothing. Memory beyond the answers is that of a few thousand rows.
@@ -154,12 +161,15 @@ class PLOC:
         moved = self._origin_copy()
         answers = np.empty(Z.shape)
         for start in range(0, len(Z), CHUNK):
-            chunk = Z[start : start + CHUNK].astype(np.float64)
+            chunk = Z[start : start + CHUNK].astype(np.float64, copy=False)
             self._refuse_beyond(chunk, start, UNCHANGED)
-            count = moved.count
+            count, out = moved.count, answers[start : start + CHUNK]
             shifts, scales = moved.trail(chunk)
+            if self._fast is not None and not logits and self.classes is None:
+                _sigmoid_of_difference(chunk, shifts, out)
+                continue
             centred = self._centre(chunk, shifts, 1.0 if scales is None else scales, count)
-            answers[start : start + CHUNK] = centred if logits else self._link(centred)
+            out[...] = centred if logits else self._link(centred)
         self._adopt(moved)
         return answers
 
@@ -168,7 +178,7 @@ class PLOC:
     @property
     def count(self) -> int:
         """Rows observed."""
-        return self._origin.count
+        return int(self._origin.count)
 
     @property
     def shift(self) -> float | Floats:
@@ -212,7 +222,7 @@ class PLOC:
         if state.get("version") != 1:
             raise ValueError(f"state has version {state.get('version')!r}; this ploc reads version 1")
         if not isinstance(state.get("origin"), dict):
-            raise ValueError(f"state has the origin {state.get('origin')!r}; it must be a mapping")
+            raise ValueError(f"state has the origin {state.get('origin')!r}; it must be a mapping")  # noqa: TRY004
         new = cls(
             state.get("classes"),
             origin=origins.from_dict(state["origin"]),
@@ -286,10 +296,9 @@ class PLOC:
 
     def _refuse_beyond(self, Z: Any, start: int = 0, unchanged: str = "") -> None:
         low, high = (Z, Z) if isinstance(Z, float) else (Z.min(initial=0.0), Z.max(initial=0.0))
-        if not (low > -LARGEST and LARGEST > high):
-            raise ValueError(
-                f"{links.refusal(np.atleast_1d(Z), self.what, LARGEST, start)}; it must be a finite number{unchanged}"
-            )
+        if not (low > -LARGEST and high < LARGEST):
+            where = links.refusal(np.atleast_1d(Z), self.what, LARGEST, start)
+            raise ValueError(f"{where}; it must be a finite number{unchanged}")
 
     def _start(self, kind: Origin) -> None:
         self._adopt(kind if self.classes is None else origins.columns(kind, self.classes))
@@ -301,14 +310,13 @@ class PLOC:
 
     def _adopt(self, origin: Any) -> None:
         self._origin: Any = origin
-        plain = not self._anchored and type(self) is PLOC
-        self._fast = origin if plain and type(origin) is Mean else None
-        small = plain and type(origin) is MeanRow and len(origin.total) <= SMALL
-        self._fast_row = origin if small else None
+        self._fast: Any = None
+        if type(origin) in (Mean, MeanRow) and type(self) is PLOC and not self._anchored:
+            self._fast = origin  # the paper's method, for which `step` has a short way
 
 
 class PLOCProb(PLOC):
-    """PLOC-prob: centres P(y=1) itself, clip(p - mean of past p + 1/2, 0, 1); takes and answers probabilities.
+    """PLOC-prob: centres P(y=1) itself, clip(p - mean of past p + 1/2, 0, 1); probabilities in and out.
 
     Row 1 is answered as it came. There is no ranking guarantee in probability space: prefer `PLOC`.
 
@@ -330,11 +338,12 @@ class PLOCProb(PLOC):
         return min(max(centred, 0.0), 1.0) if isinstance(centred, float) else np.clip(centred, 0.0, 1.0)
 
     def _refuse_beyond(self, Z: Any, start: int = 0, unchanged: str = "") -> None:
-        inside = (np.atleast_1d(Z) >= 0.0) & (np.atleast_1d(Z) <= 1.0)
+        rows = np.atleast_1d(Z)
+        inside = (rows >= 0.0) & (rows <= 1.0)
         if not inside.all():
             row = int(np.argmin(inside))
             raise ValueError(
-                f"probability of row {start + row} is {np.atleast_1d(Z)[row]}; it must lie in [0, 1]{unchanged}"
+                f"probability of row {start + row} is {rows[row]}; it must lie in [0, 1]{unchanged}"
             )
 
 
@@ -358,26 +367,52 @@ def deferred(
     return c.predict(Z), c.shift
 
 
-def _step_row(mean: MeanRow, z: Floats) -> Floats | None:
-    """One row of a few classes in Python's floats; None where the general way has to look at it."""
-    row = z.tolist()
-    part, shift = mean.part_items, mean.shift_items
-    if len(row) != len(part) or z.dtype.kind != "f" or not -LARGEST < sum(map(abs, row)) < LARGEST:
+def _step_few(mean: MeanRow, z: Any) -> Floats | None:
+    """One row of a few classes in Python's floats; None, and nothing moved, where it needs a closer look."""
+    part, shift, closed = mean.part_items, mean.shift_items, mean.total_items
+    if type(z) is not np.ndarray or z.shape != mean.shape or z.dtype != np.float64:
         return None
+    row = z.tolist()
+    e, total = [], 0.0
     try:
-        e = [exp(x - s) for x, s in zip(row, shift, strict=True)]
+        for k, x in enumerate(row):
+            term = exp(x - shift[k])
+            e.append(term)
+            total += term
     except OverflowError:
         return None
-    total = sum(e)
-    if not 1e-200 < total < 1e200:
+    if not (min(e) > 1e-300 and total < 1e300):  # also where a logit is not finite
         return None
     mean.count = count = mean.count + 1
-    for k, (x, closed) in enumerate(zip(row, mean.total.tolist(), strict=True)):
+    for k, x in enumerate(row):
         part[k] = new = part[k] + x
-        shift[k] = (closed + new) / count
+        shift[k] = (closed[k] + new) / count
     if not count % BLOCK:
         mean.close()
-    return np.array([x / total for x in e])
+    return np.array([term / total for term in e])
+
+
+def _step_many(mean: MeanRow, z: Any) -> Floats | None:
+    """One row of many classes in as few numpy calls as will do; None where it needs a closer look."""
+    if type(z) is not np.ndarray or z.shape != mean.shape or z.dtype != np.float64:
+        return None
+    if z.dot(mean.zeros) != 0.0:  # 0 * inf and 0 * nan are nan
+        return None
+    e = z - mean.shift
+    e -= e[e.argmax()]
+    np.exp(e, e)
+    e /= np.add.reduce(e)
+    mean.push(z)
+    return e
+
+
+def _sigmoid_of_difference(z: Floats, shift: Floats, out: Floats) -> None:
+    """sigmoid(z - shift) without a temporary; the two operands are left alone."""
+    with np.errstate(over="ignore"):
+        np.subtract(shift, z, out=out)
+        np.exp(out, out)
+        out += 1.0
+        np.divide(1.0, out, out)
 
 
 def _anchor(anchor: Any, classes: int | None) -> Any:

@@ -38,7 +38,7 @@ def sigmoid(z: float | Floats) -> float | Floats:
     with np.errstate(over="ignore"):
         e = np.exp(np.negative(z, dtype=np.float64))
         e += 1.0
-        return np.divide(1.0, e)
+        return np.asarray(np.divide(1.0, e))
 
 
 def softmax(Z: ArrayLike) -> Floats:
@@ -48,7 +48,7 @@ def softmax(Z: ArrayLike) -> Floats:
     array([0., 0., 1.])
     """
     Z = np.asarray(Z, dtype=np.float64)
-    e = np.exp(Z - Z.max(axis=-1, keepdims=True))
+    e: Floats = np.exp(Z - Z.max(axis=-1, keepdims=True))
     e /= e.sum(axis=-1, keepdims=True)
     return e
 
@@ -60,9 +60,9 @@ def log_softmax(Z: ArrayLike) -> Floats:
     array([-1000.,     0.])
     """
     Z = np.asarray(Z, dtype=np.float64)
-    Z = Z - Z.max(axis=-1, keepdims=True)
-    Z -= np.log(np.exp(Z).sum(axis=-1, keepdims=True))
-    return Z
+    away: Floats = Z - Z.max(axis=-1, keepdims=True)
+    away -= np.log(np.exp(away).sum(axis=-1, keepdims=True))
+    return away
 
 
 @overload

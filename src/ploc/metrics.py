@@ -1,4 +1,4 @@
-"""The paper's seven metrics, and the two AUROCs of more than two classes; labels enter here and nowhere earlier.
+"""The paper's seven metrics, and the two AUROCs of more than two classes; only here do labels enter.
 
 Binary answers are (T,) probabilities of class 1 with labels 0 and 1; K classes are (T, K) with labels 0..K-1.
 """
@@ -99,7 +99,7 @@ def auroc(scores: ArrayLike, y: ArrayLike) -> float:
 
 
 def auroc_ovo(Z: ArrayLike, y: ArrayLike) -> float:
-    """Macro one-vs-one AUROC: for each pair of classes, their rows ranked by z_k - z_j. nan if a class has no row.
+    """Macro one-vs-one AUROC: for each pair of classes, their rows ranked by z_k - z_j; nan if one is empty.
 
     `Z` are logits or log-probabilities: pairwise differences are the same (Remark 1).
     """
@@ -124,7 +124,7 @@ def auroc_ovr(P: ArrayLike, y: ArrayLike) -> float:
 
 
 class Reliability(NamedTuple):
-    """Per bin of confidence: its edges (a, b], rows, their mean confidence and accuracy (nan in an empty bin)."""
+    """Bins of confidence: edges (a, b], rows, their mean confidence and accuracy (nan in an empty bin)."""
 
     edges: Floats
     rows: NDArray[np.int64]

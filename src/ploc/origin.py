@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from array import array
 from heapq import heapify, heappush, heappushpop
 from math import inf, isfinite, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -37,12 +37,20 @@ class Origin(ABC):
     """
 
     mergeable: ClassVar[bool] = False
-    count: int
-    shift: float
 
     def __init__(self) -> None:
-        self.count = 0
-        self.shift = 0.0
+        self._count = 0
+        self._shift = 0.0
+
+    @property
+    def count(self) -> int:
+        """Rows pushed."""
+        return self._count
+
+    @property
+    def shift(self) -> float:
+        """What the next logit is centred by."""
+        return self._shift
 
     @property
     def scale(self) -> float:
@@ -77,7 +85,7 @@ class Origin(ABC):
     def load(self, data: dict[str, Any]) -> None:
         """Take over what `dump` gave."""
 
-    def merge(self, other: Self) -> None:
+    def merge(self, other: Self) -> None:  # noqa: ARG002
         """Become the origin of both streams' rows together, where that is defined."""
         raise ValueError(
             f"{type(self).__name__} origins depend on the order of the stream and do not merge; use Mean"
@@ -85,7 +93,7 @@ class Origin(ABC):
 
     def __eq__(self, other: object) -> bool:
         """Two origins are the same value if kind and parameters are: what they have seen does not count."""
-        return type(self) is type(other) and self.params() == cast("Origin", other).params()
+        return isinstance(other, Origin) and type(self) is type(other) and self.params() == other.params()
 
     def __hash__(self) -> int:
         return hash((type(self), *self.params().values()))
@@ -98,6 +106,9 @@ class Origin(ABC):
 class Mean(Origin):
     """The mean of all past logits: the paper's origin (Eq. 2), in O(1) memory. Merges.
 
+    `sums` is all it has: count, mean, the sum of the block that is filling, the sum of the closed blocks.
+    It is replaced whole, so an interrupt never leaves half of an update behind.
+
     >>> m = Mean()
     >>> m.push(1.0), m.push(2.0), m.shift
     (None, None, 1.5)
@@ -106,42 +117,47 @@ class Mean(Origin):
     mergeable = True
 
     def __init__(self) -> None:
-        super().__init__()
-        self.total = 0.0  # of the closed blocks
-        self.part = 0.0  # of the block that is filling
+        self.sums: tuple[int, float, float, float] = (0, 0.0, 0.0, 0.0)
+
+    @property
+    def count(self) -> int:
+        """Rows pushed."""
+        return self.sums[0]
+
+    @property
+    def shift(self) -> float:
+        """The mean."""
+        return self.sums[1]
 
     def push(self, z: float) -> None:
         """Let one finite logit move the mean."""
-        self.part += z
-        self.count += 1
-        self.shift = (self.total + self.part) / self.count
-        if not self.count % BLOCK:
-            self.close()
-
-    def close(self) -> None:
-        """Add the full block to the total."""
-        self.total += self.part
-        self.part = 0.0
+        count, _, part, total = self.sums
+        self._set(count + 1, part + z, total)
 
     def trail(self, z: Floats) -> tuple[Floats, None]:
         """The same sums as `push` makes, in the same order, without a Python loop."""
-        shifts, self.count, self.total, self.part = _mean_trail(z, self.count, self.total, self.part)
-        if self.count:
-            self.shift = (self.total + self.part) / self.count
+        count, _, part, total = self.sums
+        shifts, *sums = _mean_trail(z, count, part, total)
+        self._set(*sums)
         return shifts, None
 
     def dump(self) -> dict[str, Any]:
         """Count and the two sums."""
-        return {"count": self.count, "total": self.total, "part": self.part}
+        count, _, part, total = self.sums
+        return {"count": count, "part": part, "total": total}
 
     def load(self, data: dict[str, Any]) -> None:
         """Take over count and sums."""
-        self.count, self.total, self.part = _count(data), _real(data, "total"), _real(data, "part")
-        self.shift = (self.total + self.part) / self.count if self.count else 0.0
+        self._set(_count(data), _real(data, "part"), _real(data, "total"))
 
     def merge(self, other: Self) -> None:
         """The mean of both streams' rows."""
-        self.load({key: getattr(self, key) + value for key, value in other.dump().items()})
+        count, _, part, total = (a + b for a, b in zip(self.sums, other.sums, strict=True))
+        self._set(int(count), part, total)
+
+    def _set(self, count: int, part: float, total: float) -> None:
+        mean = (total + part) / count if count else 0.0
+        self.sums = (count, mean, part, total) if count % BLOCK else (count, mean, 0.0, total + part)
 
 
 class EMA(Origin):
@@ -160,8 +176,8 @@ class EMA(Origin):
 
     def push(self, z: float) -> None:
         """Move a fraction alpha of the way to the logit."""
-        self.shift = (1.0 - self.alpha) * self.shift + self.alpha * z if self.count else z
-        self.count += 1
+        self._shift = (1.0 - self.alpha) * self._shift + self.alpha * z if self._count else z
+        self._count += 1
 
     def params(self) -> dict[str, Any]:
         """The decay."""
@@ -169,15 +185,15 @@ class EMA(Origin):
 
     def dump(self) -> dict[str, Any]:
         """Count and average."""
-        return {"count": self.count, "shift": self.shift}
+        return {"count": self._count, "shift": self._shift}
 
     def load(self, data: dict[str, Any]) -> None:
         """Take over count and average."""
-        self.count, self.shift = _count(data), _real(data, "shift")
+        self._count, self._shift = _count(data), _real(data, "shift")
 
 
 class Huber(Origin):
-    """A mean that no single logit can pull by more than tau / t: mu + clip(z - mu, -tau, tau) / t. O(1), no merge.
+    """A mean that no logit pulls by more than tau / t: mu + clip(z - mu, -tau, tau) / t. O(1), no merge.
 
     >>> m = Huber(1.0)
     >>> m.push(0.5), m.push(100.0), m.shift
@@ -192,8 +208,8 @@ class Huber(Origin):
 
     def push(self, z: float) -> None:
         """Move by the clipped residual over the number of rows."""
-        self.count += 1
-        self.shift += min(max(z - self.shift, -self.tau), self.tau) / self.count
+        self._count += 1
+        self._shift += min(max(z - self._shift, -self.tau), self.tau) / self._count
 
     def params(self) -> dict[str, Any]:
         """The clip."""
@@ -201,18 +217,18 @@ class Huber(Origin):
 
     def dump(self) -> dict[str, Any]:
         """Count and estimate."""
-        return {"count": self.count, "shift": self.shift}
+        return {"count": self._count, "shift": self._shift}
 
     def load(self, data: dict[str, Any]) -> None:
         """Take over count and estimate."""
-        self.count, self.shift = _count(data), _real(data, "shift")
+        self._count, self._shift = _count(data), _real(data, "shift")
 
 
 class Window(Origin):
     """The mean of the last `rows` logits. O(rows) memory, no merge.
 
-    The window is cut where blocks of `rows` logits meet: a sum of the older part, taken from the newest
-    of its logits backwards, and a sum of the younger part. So nothing is ever subtracted and no error builds up.
+    The window is cut where blocks of `rows` logits meet, and its mean made from a sum of the older part,
+    taken from its newest logit backwards, and one of the younger. Nothing is subtracted, no error builds up.
 
     >>> m = Window(2)
     >>> m.push(1.0), m.push(2.0), m.push(4.0), m.shift
@@ -232,18 +248,14 @@ class Window(Origin):
         """Let the newest logit in and the oldest out."""
         self._block.append(z)
         self._part += z
-        self.count += 1
+        self._count += 1
         if len(self._block) == self.rows:
             self._older, total = [], 0.0
             for value in reversed(self._block):
                 total += value
                 self._older.append(total)
             self._block, self._part = [], 0.0
-            self.shift = total / self.rows
-        elif self._older:
-            self.shift = (self._older[self.rows - 1 - len(self._block)] + self._part) / self.rows
-        else:
-            self.shift = self._part / self.count
+        self._shift = self._mean()
 
     def params(self) -> dict[str, Any]:
         """The window's length."""
@@ -251,26 +263,24 @@ class Window(Origin):
 
     def dump(self) -> dict[str, Any]:
         """Count, the logits of the filling block and the sums of the one before."""
-        return {"count": self.count, "block": list(self._block), "older": list(self._older)}
+        return {"count": self._count, "block": list(self._block), "older": list(self._older)}
 
     def load(self, data: dict[str, Any]) -> None:
         """Take over the block and the sums."""
         count, block, older = _count(data), _reals(data, "block"), _reals(data, "older")
         if len(block) >= self.rows or len(older) not in (0, self.rows):
             raise ValueError(
-                f"state of Window({self.rows}) holds {len(block)} logits and {len(older)} sums; it is not its own"
+                f"state holds {len(block)} logits and {len(older)} sums, which is none of Window({self.rows})"
             )
-        self.count, self._block, self._older, self._part = count, block, older, 0.0
+        self._count, self._block, self._older, self._part = count, block, older, 0.0
         for value in block:
             self._part += value
-        if older:
-            self.shift = (
-                (older[self.rows - 1 - len(block)] + self._part) / self.rows
-                if block
-                else older[-1] / self.rows
-            )
-        else:
-            self.shift = self._part / count if count else 0.0
+        self._shift = self._mean()
+
+    def _mean(self) -> float:
+        if self._older:
+            return (self._older[self.rows - 1 - len(self._block)] + self._part) / self.rows
+        return self._part / self._count if self._count else 0.0
 
 
 class ZScore(Origin):
@@ -292,39 +302,39 @@ class ZScore(Origin):
     @property
     def scale(self) -> float:
         """The standard deviation of the past."""
-        return max(sqrt(self.squares / self.count), 1e-6) if self.count > 1 else 1.0
+        return max(sqrt(self.squares / self._count), 1e-6) if self._count > 1 else 1.0
 
     def push(self, z: float) -> None:
         """Welford's update."""
-        self.count += 1
-        away = z - self.shift
-        self.shift += away / self.count
-        self.squares += away * (z - self.shift)
+        self._count += 1
+        away = z - self._shift
+        self._shift += away / self._count
+        self.squares += away * (z - self._shift)
 
     def trail(self, z: Floats) -> tuple[Floats, Floats]:
         """Shifts and scales before each row."""
         shifts, scales = np.empty(len(z)), np.empty(len(z))
         for row, value in enumerate(z.tolist()):
-            shifts[row], scales[row] = self.shift, self.scale
+            shifts[row], scales[row] = self._shift, self.scale
             self.push(value)
         return shifts, scales
 
     def dump(self) -> dict[str, Any]:
         """Count, mean and squares."""
-        return {"count": self.count, "shift": self.shift, "squares": self.squares}
+        return {"count": self._count, "shift": self._shift, "squares": self.squares}
 
     def load(self, data: dict[str, Any]) -> None:
         """Take over count, mean and squares."""
-        self.count, self.shift, self.squares = _count(data), _real(data, "shift"), _real(data, "squares")
+        self._count, self._shift, self.squares = _count(data), _real(data, "shift"), _real(data, "squares")
 
     def merge(self, other: Self) -> None:
         """Mean and spread of both streams' rows (Chan)."""
-        count = self.count + other.count
+        count = self._count + other.count
         if other.count:
-            away = other.shift - self.shift
-            self.shift += away * other.count / count
-            self.squares += other.squares + away * away * self.count * other.count / count
-        self.count = count
+            away = other.shift - self._shift
+            self._shift += away * other.count / count
+            self.squares += other.squares + away * away * self._count * other.count / count
+        self._count = count
 
 
 class Median(Origin):
@@ -346,13 +356,13 @@ class Median(Origin):
 
     def push(self, z: float) -> None:
         """File the logit under the lower or the upper half."""
-        self.count += 1
-        if self.count % 2:
+        self._count += 1
+        if self._count % 2:
             heappush(self._low, -heappushpop(self._high, z))
-            self.shift = -self._low[0]
+            self._shift = -self._low[0]
         else:
             heappush(self._high, -heappushpop(self._low, -z))
-            self.shift = (self._high[0] - self._low[0]) / 2
+            self._shift = (self._high[0] - self._low[0]) / 2
 
     def dump(self) -> dict[str, Any]:
         """All logits, sorted."""
@@ -362,11 +372,11 @@ class Median(Origin):
         """Take over the logits."""
         logits = sorted(_reals(data, "logits"))
         half = (len(logits) + 1) // 2
-        self.count = len(logits)
+        self._count = len(logits)
         self._low, self._high = [-z for z in logits[:half]], logits[half:]
         heapify(self._low)
         if logits:
-            self.shift = -self._low[0] if self.count % 2 else (self._high[0] - self._low[0]) / 2
+            self._shift = -self._low[0] if self._count % 2 else (self._high[0] - self._low[0]) / 2
 
     def merge(self, other: Self) -> None:
         """The median of both streams' rows."""
@@ -429,8 +439,8 @@ class Columns:
 class MeanRow:
     """`Mean` of K columns at once: what `Columns(Mean(), K)` does, on arrays.
 
-    `part` and `shift` are arrays over the same memory as `part_items` and `shift_items`, whose single
-    numbers Python reads and writes several times faster than an array's.
+    Each array stands over the same memory as its `_items`, whose single numbers Python reads and writes
+    several times faster than an array's.
     """
 
     kind = Mean()
@@ -438,16 +448,19 @@ class MeanRow:
 
     def __init__(self, width: int) -> None:
         self.count = 0
-        self.total = np.zeros(width)
-        self.part_items, self.shift_items = (array("d", bytes(8 * width)) for _ in range(2))
-        self.part, self.shift = (np.frombuffer(items) for items in (self.part_items, self.shift_items))
+        self.shape = (width,)
+        self.zeros = np.zeros(width)
+        self.total_items, self.part_items, self.shift_items = (array("d", bytes(8 * width)) for _ in range(3))
+        self.total, self.part, self.shift = (
+            np.frombuffer(items) for items in (self.total_items, self.part_items, self.shift_items)
+        )
 
     def push(self, z: Floats) -> None:
         """Push one row."""
         self.part += z
         self.count += 1
-        np.add(self.total, self.part, out=self.shift)
-        self.shift /= self.count
+        sums = self.part if self.count <= BLOCK else self.total + self.part
+        np.divide(sums, self.count, out=self.shift)
         if not self.count % BLOCK:
             self.close()
 
@@ -458,8 +471,7 @@ class MeanRow:
 
     def trail(self, Z: Floats) -> tuple[Floats, None]:
         """Push rows; the shifts before each."""
-        shifts, self.count, self.total, part = _mean_trail(Z, self.count, self.total, self.part.copy())
-        self.part[:] = part
+        shifts, self.count, self.part[:], self.total[:] = _mean_trail(Z, self.count, self.part, self.total)
         if self.count:
             self.shift[:] = (self.total + self.part) / self.count
         return shifts, None
@@ -473,14 +485,13 @@ class MeanRow:
         count, total, part = _count(data), _reals(data, "total"), _reals(data, "part")
         if not len(total) == len(part) == len(self.total):
             raise ValueError(f"state has {len(total)} columns where {len(self.total)} are needed")
-        self.count, self.total = count, np.array(total)
-        self.part[:] = part
+        self.count, self.total[:], self.part[:] = count, total, part
         self.shift[:] = (self.total + self.part) / count if count else 0.0
 
     def merge(self, other: Self) -> None:
         """The mean of both streams' rows."""
         self.count += other.count
-        self.total = self.total + other.total
+        self.total += other.total
         self.part += other.part
         self.shift[:] = (self.total + self.part) / self.count if self.count else 0.0
 
@@ -505,8 +516,8 @@ def from_dict(data: dict[str, Any]) -> Origin:
 _KINDS: dict[str, type[Origin]] = {kind.__name__: kind for kind in (Mean, EMA, Window, Huber, ZScore, Median)}
 
 
-def _mean_trail(z: Floats, count: int, total: Any, part: Any) -> tuple[Floats, int, Any, Any]:
-    """Means before each row of (T,) or (T, K), then count, total and part after the last; sums run down axis 0."""
+def _mean_trail(z: Floats, count: int, part: Any, total: Any) -> tuple[Floats, int, Any, Any]:
+    """Means before each row of (T,) or (T, K), sums down axis 0; count, part and total after the last row."""
     shifts = np.empty(z.shape)
     done = 0
     while done < len(z):
@@ -515,17 +526,17 @@ def _mean_trail(z: Floats, count: int, total: Any, part: Any) -> tuple[Floats, i
         sums[0] = part
         sums[1:] = z[done : done + rows]
         np.cumsum(sums, axis=0, out=sums)
-        part = sums[-1].copy() if z.ndim > 1 else float(sums[-1])
+        part = sums[-1] if z.ndim > 1 else float(sums[-1])
         before = np.arange(count, count + rows, dtype=np.float64)
         if not count:
             before[0] = 1.0  # nothing was seen: 0 / 1
-        np.add(sums[:-1], total, out=sums[:-1])
-        np.divide(sums[:-1], before if z.ndim == 1 else before[:, None], out=shifts[done : done + rows])
+        means = sums[:-1] + total if np.any(total) else sums[:-1]
+        np.divide(means, before if z.ndim == 1 else before[:, None], out=shifts[done : done + rows])
         count += rows
         done += rows
         if not count % BLOCK:
-            total, part = total + part, part - part
-    return shifts, count, total, part
+            part, total = part - part, total + part
+    return shifts, count, part, total
 
 
 def _count(data: dict[str, Any]) -> int:
@@ -545,5 +556,5 @@ def _real(data: dict[str, Any], key: str) -> float:
 def _reals(data: dict[str, Any], key: str) -> list[float]:
     values = data.get(key)
     if not isinstance(values, list):
-        raise ValueError(f"state has the {key} {values!r}; it must be a list of finite numbers")
+        raise ValueError(f"state has the {key} {values!r}; it must be a list of finite numbers")  # noqa: TRY004
     return [_real({key: value}, key) for value in values]

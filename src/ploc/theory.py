@@ -1,4 +1,4 @@
-"""What the paper proves, as numbers of a stream: the exact guarantee, the drift bound, the variance result."""
+"""What the paper proves, as numbers of a stream: the exact guarantee, the drift bound, the variance."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ploc import links, metrics
-from ploc.origin import Mean, Origin, columns
+from ploc.origin import Mean, columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from ploc.origin import Origin
 
     Floats = NDArray[np.float64]
 
@@ -73,7 +75,7 @@ class LabelFree:
 
 
 def label_free_bound(z: ArrayLike) -> LabelFree:
-    """The pairs of I_T over all pairs of rows, whatever their labels: an upper bound known before any label is."""
+    """The pairs of I_T over all pairs of rows, whatever their labels: a bound known before any label is."""
     z = _stream(z)
     shifts, _ = Mean().trail(z)
     return LabelFree(len(z) * (len(z) - 1) // 2 - _discordant(shifts - z, shifts + z), len(z))
@@ -130,7 +132,7 @@ def _stream(z: ArrayLike) -> Floats:
 
 
 def _discordant(u: Floats, v: Floats, positive: NDArray[np.bool_] | None = None) -> int:
-    """Pairs of rows (of unlike label, where labels are given) that u and v order strictly the other way round.
+    """Pairs of rows (of unlike label, where labels are given) that u and v order strictly oppositely.
 
     Rows in the order of u (ties by v) carry the ranks of v; a discordant pair is an inversion. Ranks are
     settled bit by bit from the top: within a group that agrees so far, each row with a 0 forms an
