@@ -1,0 +1,52 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def whole(target: str | Path) -> Iterator[Path]:
+    """Lend a path to write to; it becomes `target` when the block ends well and is gone when it does not.
+
+    A reader of `target` sees the old file or the new one, through a power cut as well: the new bytes are on
+    the disk before the name is theirs.
+
+    >>> with whole("/tmp/answer.txt") as path:
+    ...     path.write_text("42")
+    2
+    >>> Path("/tmp/answer.txt").read_text()
+    '42'
+    """
+    target = Path(target)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; name a file")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
+    # One fixed name: a process that was killed leaves at most one such file, and the next one writes over it.
+    part = target.with_name(f".{target.name}.part")
+    try:
+        part.touch()
+        yield part
+        _sync(part)
+        os.replace(part, target)  # noqa: PTH105
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":
+        _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    """Wait until the disk has it."""
+    handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

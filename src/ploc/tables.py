@@ -1,0 +1,376 @@
+"""Tables in files of any size: answered row by row in stream order, read and written in pieces."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+from polars.exceptions import NoDataError, PolarsError
+from polars.io.plugins import register_io_source
+
+from ploc import links
+from ploc.center import LARGEST
+from ploc.files import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ploc.keyed import Keyed
+
+Format = Literal["csv", "tsv", "parquet", "ndjson"]
+SUFFIXES: dict[str, Format] = {
+    ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet",
+    ".ndjson": "ndjson", ".jsonl": "ndjson",
+}  # fmt: skip
+BATCH = 1 << 16
+ORDER, ROW = "ploc: order", "ploc: row"
+ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?$"
+
+
+@dataclass
+class Table:
+    """A file of rows. The cells of CSV stay text, so that what is not ours is written back as it was, unless
+    they are `typed`, for a file that has types: then a column that is all numbers becomes one.
+
+    >>> Table("rows.csv").format
+    'csv'
+    """
+
+    path: Path
+    format: Format
+    typed: bool
+
+    def __init__(self, path: str | Path, said: Format | None = None) -> None:
+        self.path = Path(path)
+        self.format = said or format_of(self.path)
+        self.typed = self.format in ("parquet", "ndjson")
+
+    def scan(self) -> pl.LazyFrame:
+        """The rows, not yet read."""
+        if not self.path.exists():
+            near = get_close_matches(
+                self.path.name, [p.name for p in self.path.absolute().parent.glob("*")], 1
+            )
+            raise FileNotFoundError(
+                f"{self.path}: no such file" + (f"; did you mean {near[0]}?" if near else "")
+            )
+        with plain_errors(self.path):
+            if self.format == "parquet":
+                return pl.scan_parquet(self.path)
+            if self.format == "ndjson":
+                return pl.scan_ndjson(self.path, infer_schema_length=None)
+            separator = "\t" if self.format == "tsv" else ","
+            return pl.scan_csv(
+                self.path, infer_schema=self.typed, infer_schema_length=None, separator=separator
+            )
+
+    def schema(self) -> pl.Schema:
+        """Names and types of the columns."""
+        with plain_errors(self.path):
+            return self.scan().collect_schema()
+
+    def require(self, names: Sequence[str]) -> None:
+        """Refuse a column that is not there, with the one that was meant."""
+        there = self.schema().names()
+        for name in names:
+            if name not in there:
+                near = get_close_matches(name, there, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(there)}"
+                raise ValueError(f"{self.path} has no column {name!r}; {hint}")
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """The rows in pieces, in the file's order."""
+        rows = self.scan() if columns is None else self.scan().select(list(dict.fromkeys(columns)))
+        with plain_errors(self.path):
+            yield from rows.collect_batches(chunk_size=BATCH, maintain_order=True)
+
+    def height(self) -> int:
+        """The number of rows; none at all is refused."""
+        with plain_errors(self.path):
+            height: int = self.scan().select(pl.len()).collect(engine="streaming").item()
+        if not height:
+            raise ValueError(f"{self.path} has no rows")
+        return height
+
+    def write(self, batches: Iterator[pl.DataFrame], schema: dict[str, Any]) -> None:
+        """Write pieces as one file, whole or not at all."""
+
+        def source(*_: object) -> Iterator[pl.DataFrame]:
+            return batches
+
+        with whole(self.path) as part, plain_errors(self.path):
+            rows = register_io_source(source, schema=schema)
+            if self.format == "parquet":
+                rows.sink_parquet(part)
+            elif self.format == "ndjson":
+                rows.sink_ndjson(part)
+            else:
+                rows.sink_csv(part, separator="\t" if self.format == "tsv" else ",")
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file's name says."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"{path}: the ending {path.suffix!r} is none of {', '.join(SUFFIXES)}; say --from or --to"
+        )
+    return SUFFIXES[path.suffix.lower()]
+
+
+@contextmanager
+def plain_errors(path: Path) -> Iterator[None]:
+    """The first line of what the engine says, with the file it says it about."""
+    try:
+        yield
+    except NoDataError:
+        raise ValueError(f"{path} is empty") from None
+    except PolarsError as error:
+        raise ValueError(f"{path}: {str(error).strip().splitlines()[0]}") from None
+
+
+def numbers(batch: pl.DataFrame, columns: Sequence[str], table: Table, first: int, proba: bool) -> np.ndarray:
+    """Logits or probabilities as float64, of K columns as rows; `first` rows of the file come before."""
+    what = "probability" if proba else "logit"
+    out = []
+    for name in columns:
+        column = batch[name]
+        if column.dtype != pl.String and not column.dtype.is_numeric():
+            raise TypeError(f"{table.path}: column {name!r} is {column.dtype}, which is no {what}")
+        text = column.str.strip_chars() if column.dtype == pl.String else column
+        values = text.cast(pl.Float64, strict=False).to_numpy()
+        with np.errstate(invalid="ignore"):
+            good = (values >= 0) & (values <= 1) if proba else np.abs(values) < LARGEST
+        if not good.all():
+            row = int(np.argmin(good))
+            raise ValueError(
+                f"{table.path}: the {what} {name!r} of row {first + row + 1:,} is {_shown(column[row])}"
+            )
+        out.append(values)
+    return out[0] if len(out) == 1 else np.column_stack(out)
+
+
+def keys(batch: pl.DataFrame, name: str, table: Table, first: int) -> pl.Series:
+    """The column as text; an empty key is refused."""
+    column = batch[name]
+    if not (
+        column.dtype.is_integer() or column.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Date)
+    ):
+        raise TypeError(f"{table.path}: column {name!r} is {column.dtype}; a key is text or a whole number")
+    if column.null_count():
+        row = first + int(column.is_null().arg_true()[0]) + 1
+        raise ValueError(f"{table.path}: the key {name!r} of row {row:,} is empty")
+    return column.cast(pl.String)
+
+
+def ordering(table: Table, name: str) -> pl.Expr:
+    """The column as something to sort by: numbers, or ISO 8601 times; a third thing is refused."""
+    dtype, column = table.schema()[name], pl.col(name)
+    if dtype == pl.String:
+        text = column.str.strip_chars()
+        candidates = {
+            "int": text.cast(pl.Int64, strict=False),
+            "float": text.cast(pl.Float64, strict=False),
+            # Times that are all UTC or all local sort as text, once they are written alike.
+            "iso": pl.when(text.str.contains(ISO)).then(text.str.replace("T", " ").str.strip_suffix("Z")),
+        }
+    elif dtype.is_numeric() or dtype.is_temporal():
+        candidates = {"as it is": column}
+    else:
+        raise TypeError(
+            f"{table.path}: column {name!r} is {dtype}, which has no order in time; use a number or a date"
+        )
+    if dtype.is_float():
+        candidates = {"finite": pl.when(column.is_finite()).then(column)}
+    with plain_errors(table.path):
+        counts = table.scan().select(e.null_count().alias(k) for k, e in candidates.items())
+        missing: dict[str, int] = counts.collect(engine="streaming").row(0, named=True)
+        for kind, expression in candidates.items():
+            if not missing[kind]:
+                return expression
+        best = min(candidates, key=lambda kind: missing[kind])
+        bad = table.scan().select(column).with_row_index(ROW).filter(candidates[best].is_null())
+        row, value = bad.head(1).collect(engine="streaming").row(0)
+    raise ValueError(
+        f"{table.path}: the order {name!r} of row {row + 1:,} is {_shown(value)}; every row needs a number, "
+        "or every row an ISO 8601 time like 2024-05-01 or 2024-05-01T12:00:00Z"
+    )
+
+
+def _shown(value: Any) -> str:
+    return "empty" if value is None else repr(value)
+
+
+def in_order(table: Table, expression: pl.Expr) -> bool:
+    """Whether the file's rows are in that order already."""
+    last: Any = None
+    with plain_errors(table.path):
+        for batch in (
+            table.scan().select(expression.alias("t")).collect_batches(chunk_size=BATCH, maintain_order=True)
+        ):
+            t = batch["t"]
+            if (last is not None and len(t) and t[0] < last) or not t.is_sorted():
+                return False
+            last = t[-1] if len(t) else last
+    return True
+
+
+@dataclass
+class Score:
+    """One run over a file: adds the columns that `frame.center` adds; every other column stays as it was.
+
+    Prequential in the order of the file or of `order_by` (ties: as in the file), or `deferred`: two passes,
+    each row centred by the final origin. One origin a key. Memory: a piece of the file and the state; rows
+    that must be put in order first are held as order, key and logits, some 40 bytes each.
+    """
+
+    rows: Keyed
+    logit: Sequence[str]
+    order_by: str | None = None
+    deferred: bool = False
+    prefix: str = "ploc_"
+    advance: Callable[[int], object] = lambda _: None
+
+    def __post_init__(self) -> None:
+        two = len(self.logit) == 2
+        if not (len(self.logit) == self.rows.classes or (len(self.logit) == 1 and self.rows.classes == 2)):
+            raise ValueError(f"{len(self.logit)} logit columns do not make {self.rows.classes} classes")
+        many = [""] if self.rows.classes == 2 else [f"_{name}" for name in self.logit]
+        self._relative = two and not self.rows.proba
+        self._probas = [f"{self.prefix}proba{name}" for name in many]
+        self._shifts = [f"{self.prefix}shift{name}" for name in many]
+
+    def run(self, source: Table, target: Table) -> int:
+        """Answer the rows of `source` into `target`; how many they were."""
+        source.typed = source.typed or target.typed
+        wanted = [*self.logit, *filter(None, [self.rows.by, self.order_by])]
+        source.require(wanted)
+        added = {**dict.fromkeys([*self._probas, *self._shifts], pl.Float64), f"{self.prefix}count": pl.Int64}
+        schema = source.schema()
+        for name in added:
+            if name in schema:
+                raise ValueError(f"{source.path} has a column {name!r} already; choose others with --prefix")
+        if target.path.exists() and target.path.samefile(source.path):
+            raise ValueError(f"{target.path} is the file that is read; write to another one")
+        height = source.height()
+        if self.deferred:
+            self._observe(source, wanted)
+            batches = self._answered(source)
+        elif self.order_by is None or in_order(source, ordering(source, self.order_by)):
+            batches = self._answered(source)
+        else:
+            batches = self._attached(source, self._sorted(source, ordering(source, self.order_by)))
+        target.write(batches, {**schema, **added})
+        self.rows.lines += height
+        return height
+
+    def _observe(self, source: Table, columns: Sequence[str]) -> None:
+        first = 0
+        for batch in source.batches(columns):
+            for key, _, z in self._groups(batch, source, first):
+                self.rows[key].observe(z)
+            first += len(batch)
+
+    def _answered(self, source: Table) -> Iterator[pl.DataFrame]:
+        """The file's pieces with their answers, in the file's order."""
+        first = 0
+        for batch in source.batches():
+            yield batch.hstack(self._answers(batch, source, first).get_columns())
+            first += len(batch)
+            self.advance(len(batch))
+
+    def _attached(self, source: Table, answers: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """The file's pieces with answers that are there already."""
+        first = 0
+        for batch in source.batches():
+            yield batch.hstack(answers.slice(first, len(batch)).get_columns())
+            first += len(batch)
+            self.advance(len(batch))
+
+    def _sorted(self, source: Table, expression: pl.Expr) -> pl.DataFrame:
+        """The answers of all rows, given in the stream's order and put back into the file's."""
+        columns = list(dict.fromkeys([*self.logit, *filter(None, [self.rows.by])]))
+        first = 0
+        for batch in source.batches(columns):  # a bad row is named by its place in the file
+            for _ in self._groups(batch, source, first):
+                pass
+            first += len(batch)
+        with plain_errors(source.path):
+            rows = source.scan().select(*columns, expression.alias(ORDER)).collect(engine="streaming")
+        order = rows.select(pl.arg_sort_by(ORDER, maintain_order=True)).to_series().to_numpy()
+        answers = self._answers(rows[order], source, 0)
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order), dtype=order.dtype)
+        return answers[back]
+
+    def _answers(self, batch: pl.DataFrame, source: Table, first: int) -> pl.DataFrame:
+        """The new columns of a batch in its own order; the states move on, unless the origin is final."""
+        shape = (len(batch), len(self._probas))
+        probs, shifts, counts = np.empty(shape), np.empty(shape), np.empty(len(batch), dtype=np.int64)
+        for key, where, z in self._groups(batch, source, first):
+            center = self.rows[key]
+            rows = len(z), len(self._probas)
+            if self.deferred:
+                counts[where], shifts[where] = center.count, center.shift
+                probs[where] = center.predict(z).reshape(rows)
+            else:
+                counts[where] = center.count + np.arange(len(z))
+                shifts[where] = (z - center.copy().replay(z, logits=True)).reshape(rows)
+                probs[where] = center.replay(z).reshape(rows)
+        columns = {name: probs[:, k] for k, name in enumerate(self._probas)}
+        columns |= {name: shifts[:, k] for k, name in enumerate(self._shifts)}
+        return pl.DataFrame({**columns, f"{self.prefix}count": counts})
+
+    def _groups(
+        self, batch: pl.DataFrame, source: Table, first: int
+    ) -> Iterator[tuple[str, Any, np.ndarray]]:
+        """Key, positions in the batch, and logits of each key's rows."""
+        z = numbers(batch, self.logit, source, first, self.rows.proba)
+        try:
+            z = links.from_proba(z) if self.rows.proba else links.relative(z) if self._relative else z
+        except ValueError as error:  # rows that do not sum to 1
+            raise ValueError(f"{source.path}, from row {first + 1:,} on: {error}") from None
+        if self.rows.by is None:
+            yield "", slice(None), z
+            return
+        where = pl.DataFrame({"key": keys(batch, self.rows.by, source, first)}).with_row_index("i")
+        for key, index in where.group_by("key", maintain_order=True).agg("i").iter_rows():
+            rows = np.array(index)
+            yield key, rows, z[rows]
+
+
+def stream_of(
+    table: Table, logit: str, *, proba: bool, label: str | None, by: str | None, order_by: str | None
+) -> tuple[np.ndarray, np.ndarray | None, list[str] | None]:
+    """Logits, labels and groups of a whole file in stream order: the few columns that a report needs."""
+    columns = [logit, *filter(None, [label, by, order_by])]
+    table.require(columns)
+    table.height()
+    rows = pl.concat(table.batches(columns))
+    values = numbers(rows, [logit], table, 0, proba)
+    z = links.from_proba(values) if proba else values
+    y = None if label is None else labels(rows, label, table)
+    groups = None if by is None else keys(rows, by, table, 0)
+    if order_by is not None:
+        order = (
+            rows.select(pl.arg_sort_by(ordering(table, order_by), maintain_order=True)).to_series().to_numpy()
+        )
+        z, y, groups = z[order], None if y is None else y[order], None if groups is None else groups[order]
+    return z, y, None if groups is None else groups.to_list()
+
+
+def labels(rows: pl.DataFrame, name: str, table: Table) -> np.ndarray:
+    """The classes 0 and 1 of a column; anything else is refused, there is no guessing which one is positive."""
+    column = rows[name]
+    text = column.str.strip_chars() if column.dtype == pl.String else column
+    values = text.cast(pl.Float64, strict=False).to_numpy()
+    good = (values == 0) | (values == 1)
+    if not good.all():
+        row = int(np.argmin(good))
+        shown = _shown(column[row])
+        raise ValueError(f"{table.path}: the label {name!r} of row {row + 1:,} is {shown}, not 0 or 1")
+    return values.astype(np.int64)
