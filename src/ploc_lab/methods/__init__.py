@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Spec:
-    """A line of the registry: a name, the class it stands for (imported when first asked for), its options."""
+    """A line of the registry: a name, the class it stands for (imported when asked for), its options."""
 
     name: str
     where: str
@@ -45,7 +45,71 @@ class Spec:
         return self.cls.info
 
 
-_REGISTRY = (Spec("source", "source:Source"),)
+_REGISTRY = (
+    Spec("source", "source:Source"),
+    # The paper's own, its ablation, and what else the same code can do.
+    Spec("ploc", "ploc:Ploc"),
+    Spec("ploc_deferred", "ploc_deferred:PlocDeferred"),
+    Spec("ploc_prob", "ploc_prob:PlocProb"),
+    Spec("ploc_k", "ploc:PlocK"),
+    Spec("ploc_ema01", "ploc:Ploc", {"origin": "ema", "alpha": 0.01}, "ablation: EMA of rate .01"),
+    Spec("ploc_ema20", "ploc:Ploc", {"origin": "ema", "alpha": 0.2}, "ablation: EMA of rate .2"),
+    Spec("ploc_window100", "ploc:Ploc", {"origin": "window", "rows": 100}, "ablation: the last 100 rows"),
+    Spec("ploc_zscore", "ploc:Ploc", {"origin": "zscore"}, "ablation: divided by the running spread"),
+    Spec("ploc_huber", "ploc:Ploc", {"origin": "huber", "tau": 2.5}, "ablation: steps clipped at 2.5"),
+    Spec("ploc_anchor", "ploc:Ploc", {"anchor": "source"}, "variant: anchored at the source's mean logit"),
+    Spec("ploc_batch", "ploc:Ploc", {"by": "batch"}, "variant: centred by the batches before, not the rows"),
+    # Controls as cheap as PLOC.
+    Spec("ploc_median", "ploc:Ploc", {"origin": "median"}, "control: half of the answers are positive"),
+    Spec("prior_ratio", "prior_ratio:PriorRatio", {}, "control: needs the source's class rates"),
+    Spec("prior_threshold", "prior_ratio:PriorThreshold", {}, "control: needs the source's class rates"),
+    # Calibration on labelled source rows.
+    Spec("temperature", "temperature:TemperatureScaling"),
+    Spec("platt", "temperature:PlattScaling"),
+    # Label shift, from the batch as published and from the past (ours).
+    Spec("em", "em:EM"),
+    Spec("em_bcts", "em:EM", {"bcts": True}, "calibrated on labelled source rows"),
+    Spec("em_prequential", "em:EM", {"prequential": True}, "from the past; a control as cheap as PLOC"),
+    Spec("em_bcts_prequential", "em:EM", {"prequential": True, "bcts": True}, "from the past, calibrated"),
+    Spec("bbse_hard", "bbse:BBSE"),
+    Spec("bbse_soft", "bbse:BBSE", {"soft": True}, "posteriors in place of decisions"),
+    Spec("bbse_hard_prequential", "bbse:BBSE", {"prequential": True}, "from the past"),
+    Spec("bbse_soft_prequential", "bbse:BBSE", {"prequential": True, "soft": True}, "from the past"),
+    Spec("rlls", "rlls:RLLS"),
+    Spec("rlls_prequential", "rlls:RLLS", {"prequential": True}, "from the past"),
+    # Refinement of a batch's outputs, prototypes.
+    Spec("lame", "lame:LAME"),
+    Spec("adaptable", "adaptable:AdapTable"),
+    Spec("t3a", "t3a:T3A"),
+    # Entropy on norm layers: as released, and with layer norms collected too.
+    Spec(
+        "bn_stats", "bn_stats:BatchStatistics", {}, "control: the forward pass of the next three, no update"
+    ),
+    Spec("tent", "tent:Tent"),
+    Spec("eata", "eata:EATA"),
+    Spec("sar", "sar:SAR"),
+    Spec("tent_ln", "tent:Tent", {"norm_types": ("bn2d", "ln")}, "variant: layer norms too"),
+    Spec("eata_ln", "eata:EATA", {"norm_types": ("bn2d", "ln")}, "variant: layer norms too"),
+    Spec("sar_ln", "sar:SAR", {"skip_top": False}, "variant: the layers that SAR skips too"),
+    # All parameters.
+    Spec("ftat", "ftat:FTAT"),
+    Spec(
+        "ftat_lr512",
+        "ftat:FTAT",
+        {"scale": 1 / 512},
+        "variant: rates divided by the batch size they are meant for",
+    ),
+    Spec("ftat_paper", "ftat:FTAT", {"loss": "paper"}, "variant: the paper's loss, a true entropy"),
+    Spec("ftat_no_prior", "ftat:FTAT", {"prior": "none"}, "variant: no prior correction"),
+    Spec("pft3a", "pft3a:PFT3A"),
+    Spec("pft3a_lr1e4", "pft3a:PFT3A", {"lr": 1e-4}, "sensitivity: ten times the rate"),
+    Spec("pft3a_lr1e3", "pft3a:PFT3A", {"lr": 1e-3}, "sensitivity: a hundred times the rate"),
+    Spec("pft3a_code", "pft3a:PFT3A", {"entropy": "code"}, "variant: the released loss"),
+    Spec(
+        "pft3a_stream", "pft3a:PFT3A", {"stream_prior": True}, "variant: first prior over the stream so far"
+    ),
+    Spec("cotta", "cotta:CoTTA"),
+)
 
 _BY_NAME = {entry.name: entry for entry in _REGISTRY}
 
