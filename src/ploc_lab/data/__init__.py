@@ -128,5 +128,6 @@ def _check(chosen: Task, other: Fingerprint | None, found: Mapping[str, float], 
     if differences:
         raise WrongDataError(
             f"{files[0]} is not the {chosen.name} of the study; {'; '.join(differences)}. "
-            f"`ploc-lab data fetch {chosen.name}` says where the right one comes from"
+            f"`ploc-lab data fetch {chosen.name}` says where the right one comes from",
+            differences,
         )

@@ -33,12 +33,12 @@ DIVISIONS = {
     9: (2, 6, 15, 41, 53),
 }
 # By full name, without the District of Columbia: the order of states is the order of rows, and so the split.
-STATES = tuple(
-    (
-        "al ak az ar ca co ct de fl ga hi id il in ia ks ky la me md ma mi "
-        "mn ms mo mt ne nv nh nj nm ny nc nd oh ok or pa ri sc sd tn tx ut vt va wa wv wi wy pr"
-    ).split()
-)
+STATES = (
+    "al", "ak", "az", "ar", "ca", "co", "ct", "de", "fl", "ga", "hi", "id", "il",
+    "in", "ia", "ks", "ky", "la", "me", "md", "ma", "mi", "mn", "ms", "mo", "mt",
+    "ne", "nv", "nh", "nj", "nm", "ny", "nc", "nd", "oh", "ok", "or", "pa", "ri",
+    "sc", "sd", "tn", "tx", "ut", "vt", "va", "wa", "wv", "wi", "wy", "pr",
+)  # fmt: skip
 
 ONEHOT = (
     "ESP",

@@ -15,6 +15,10 @@ Expected = float | tuple[float, float]
 class WrongDataError(ValueError):
     """A file is here but is not the one: the message lists what differs."""
 
+    def __init__(self, message: str, differences: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.differences = list(differences) or [message]
+
 
 class Table(NamedTuple):
     """A raw file after its task's own row filters: features as columns, and where each row belongs."""

@@ -1,0 +1,62 @@
+"""What is known of a data set on this machine: is it here, is it the right one, and if not, what differs."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ploc_lab import data
+
+
+@dataclass(frozen=True)
+class Status:
+    """One data set's line of `ploc-lab data check`; `right` is None where there is no file to judge."""
+
+    name: str
+    title: str
+    stand_in: str | None
+    label: str
+    domain: str
+    licence: str
+    terms: str
+    page: str
+    form: bool
+    here: bool
+    right: bool | None
+    problems: list[str]
+    missing: list[str]
+    expected: dict[str, Any]
+    fingerprint: str | None
+
+    def asdict(self) -> dict[str, Any]:
+        """JSON-safe values."""
+        return asdict(self)
+
+
+def status(name: str, root: Path | None = None) -> Status:
+    """Look for a data set's files and, if all are here, read and check them."""
+    task = data.task(name)
+    missing = [str(path) for path in data.missing(name, root)]
+    right, problems, fingerprint = None, [], None
+    if not missing:
+        try:
+            fingerprint = data.load(name, root).fingerprint
+            right = True
+        except data.WrongDataError as error:
+            right, problems = False, error.differences
+    return Status(
+        name=name,
+        title=task.title,
+        stand_in=task.stand_in,
+        label=task.label,
+        domain=task.domain,
+        licence=task.source.licence,
+        terms=task.source.terms,
+        page=task.source.page,
+        form=task.source.form,
+        here=not missing,
+        right=right,
+        problems=problems,
+        missing=missing,
+        expected=dict(task.fingerprint.expected),
+        fingerprint=fingerprint,
+    )
