@@ -117,7 +117,7 @@ class Checkpoint:
             raise ValueError(
                 f"{what} of row {row} of {ds.name}/{split} are {values[row]}: the model is no use"
             )
-        with _whole(path) as temporary, temporary.open("wb") as file:
+        with whole(path) as temporary, temporary.open("wb") as file:
             np.save(file, values, allow_pickle=False)
         return values
 
@@ -138,9 +138,9 @@ def save(folder: Path, model: Network | Trees, card: dict[str, Any]) -> Checkpoi
         name, content = WEIGHTS, safetensors.torch.save(state)
     card = {**card, "file": name, "sha256": hashlib.sha256(content).hexdigest()}
     card["card_sha256"] = _digest(card)
-    with _whole(folder / name) as temporary:
+    with whole(folder / name) as temporary:
         temporary.write_bytes(content)
-    with _whole(folder / CARD) as temporary:
+    with whole(folder / CARD) as temporary:
         temporary.write_text(json.dumps(card, indent=2, sort_keys=True) + "\n")
     return Checkpoint(folder, card, model)
 
@@ -179,7 +179,7 @@ def _digest(card: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def whole(path: Path) -> Iterator[Path]:
     """A temporary name that becomes `path` when the block ends well, so that no half file is ever seen."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
