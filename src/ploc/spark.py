@@ -1,0 +1,225 @@
+"""PLOC on PySpark: one stream over a whole cluster, and online in Structured Streaming."""
+
+from __future__ import annotations
+
+import json
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+from pyspark.sql import Row
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from ploc import links
+from ploc.center import PLOC
+from ploc.frame import TEMP, plan_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from ploc.frame import Plan
+    from ploc.origin import Origin
+
+__all__ = ["center_stream"]
+
+STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+# --- online: one state a key ------------------------------------------------------------------------------
+
+
+def center_stream(
+    df: DataFrame,
+    logit: str | Sequence[str] | None = None,
+    *,
+    by: str | Sequence[str],
+    proba: str | Sequence[str] | None = None,
+    order_by: str | Sequence[str] = "t",
+    late: str = "refuse",
+    origin: Origin | None = None,
+    anchor: float | Sequence[float] = 0.0,
+    clip: float = links.CLIP,
+    prefix: str = "ploc_",
+) -> DataFrame:
+    """Add PLOC's answers to a streaming DataFrame, each key's state kept by Spark (Algorithm 1).
+
+    The columns are those of `frame.center`, and so are their numbers. A micro-batch's rows are taken in the
+    order of `order_by`, after all rows of earlier micro-batches. A row that comes after one with the same or
+    a later `order_by` was answered stops the query (`late="refuse"`), or is the next row of its stream
+    all the same (`late="arrival"`: the stream's order is then that of arrival). The state is `PLOC.state()`
+    in Spark's own checkpoint, committed with the micro-batch: a killed query that is started again on
+    its checkpoint loses nothing and counts nothing twice.
+
+    Needs PySpark 4.1, and the RocksDB state store:
+    `spark.conf.set("spark.sql.streaming.stateStore.providerClass", "...RocksDBStateStoreProvider")`.
+    """
+    if not df.isStreaming:
+        raise TypeError("this PySpark DataFrame is no stream; use ploc.frame.center")
+    if late not in {"refuse", "arrival"}:
+        raise ValueError(f"late is {late!r}; it is 'refuse' or 'arrival'")
+    plan = plan_of(nw.from_native(df), logit, proba, by, order_by, False, anchor, clip, prefix, None)
+    if not plan.by:
+        raise ValueError(
+            "a stream needs by=: one state a key; for one stream, name a column that never changes"
+        )
+    store = df.sparkSession.conf.get(STORE, "")
+    if store != ROCKSDB:
+        raise ValueError(
+            f"keyed state needs the RocksDB state store, not {store!r}: set {STORE} to {ROCKSDB}"
+        )
+    PLOC(_classes(plan), origin=origin, anchor=_anchor(plan))  # refuses bad settings here, not on a worker
+    fields = [T.StructField(name, T.DoubleType()) for name in (*plan.answers, *plan.shifts)]
+    output = T.StructType([*df.schema.fields, *fields, T.StructField(plan.count, T.LongType())])
+    order = [T.StructField(f"{TEMP}at{i}", df.schema[name].dataType) for i, name in enumerate(plan.order)]
+    state = T.StructType([T.StructField(f"{TEMP}center", T.StringType()), *order])
+    return df.groupBy(*map(_quoted, plan.by)).transformWithState(
+        Center(plan, origin, state, late), output, outputMode="Append", timeMode="None"
+    )
+
+
+class Center(StatefulProcessor):
+    """One `PLOC` a key: answers the rows of a micro-batch in their order, then keeps the state after them."""
+
+    def __init__(self, plan: Plan, origin: Origin | None, schema: T.StructType, late: str) -> None:
+        self.plan, self.origin, self.schema, self.late = plan, origin, schema, late
+
+    def init(self, handle: Any) -> None:
+        """Declare a key's state: PLOC's own as JSON, and the last place in the order that was answered."""
+        self.state = handle.getValueState("center", self.schema)
+
+    def handleInputRows(self, key: Any, rows: Any, timer_values: Any) -> Iterator[Row]:  # noqa: ARG002, N802
+        """The rows with their answers; a bad one fails the micro-batch, and its state is never committed."""
+        plan = self.plan
+        of = ", ".join(f"{name} = {value}" for name, value in zip(plan.by, key, strict=True))
+        if any(map(_absent, key)):
+            raise ValueError(f"ploc: a row has no stream: {of}")
+        center, last = PLOC(_classes(plan), origin=self.origin, anchor=_anchor(plan)), None
+        if self.state.exists():
+            saved, *last = self.state.get()
+            center = PLOC.from_state(json.loads(saved))
+
+        placed = [(self._place(row), row) for row in rows]
+        placed.sort(key=itemgetter(0))
+        for place, row in placed:
+            if last is not None and place <= tuple(last) and self.late == "refuse":
+                raise ValueError(
+                    f"ploc: {self._words(place)} comes after {self._words(last)} was answered, where {of}: "
+                    "name further columns in order_by= if they tie, or take such rows with late='arrival'"
+                )
+            z = self._logit(row)
+            shift, count = center.shift, center.count
+            values = (*np.atleast_1d(center.step(z)), *np.atleast_1d(shift))
+            added = dict(zip(plan.added, [*map(float, values), count], strict=True))
+            yield Row(**row.asDict(), **added)
+            last = place if last is None else max(place, tuple(last))
+        self.state.update((json.dumps(center.state()), *(last or ())))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _place(self, row: Row) -> tuple[Any, ...]:
+        place = tuple(row[name] for name in self.plan.order)
+        if any(map(_absent, place)):
+            raise ValueError(f"ploc: a row has no place in its stream: {row}")
+        return place
+
+    def _logit(self, row: Row) -> Any:
+        values = [row[name] for name in self.plan.source]
+        if any(map(_absent, values)):
+            raise ValueError(f"ploc: a {self.plan.what} is missing: {row}")
+        Z = np.array([values], dtype=np.float64)
+        if self.plan.is_proba:
+            Z = links.from_proba(Z if len(values) > 1 else Z[:, 0], self.plan.clip)
+        Z = Z.reshape(1, -1)
+        return float(Z[0, 0]) if Z.shape[1] == 1 else Z[0]
+
+    def _words(self, place: Iterable[Any]) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in zip(self.plan.order, place, strict=True))
+
+
+def _classes(plan: Plan) -> int | None:
+    return len(plan.answers) if len(plan.answers) > 1 else None
+
+
+def _anchor(plan: Plan) -> Any:
+    return plan.anchor if len(plan.anchor) > 1 else plan.anchor[0]
+
+
+def _absent(value: Any) -> bool:
+    return value is None or value != value  # noqa: PLR0124 - NaN alone differs from itself
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+# --- one stream over many partitions ----------------------------------------------------------------------
+
+BLOCK = f"{TEMP}block"
+
+
+def totals(df: DataFrame, z: Sequence[str], s: Sequence[str], n: str) -> DataFrame:
+    """The sums of all rows beside each row: an aggregate of one row, broadcast."""
+    sums = df.agg(*(F.sum(a).alias(b) for a, b in zip(z, s, strict=True)), F.count(z[0]).alias(n))
+    return df.crossJoin(F.broadcast(sums))
+
+
+def blocked(  # noqa: PLR0917 - the columns, in the order they are made
+    df: DataFrame, order: Sequence[str], z: Sequence[str], s: Sequence[str], n: str, blocks: int | None
+) -> DataFrame:
+    """Each row's block, a range of the order, and beside it the sums and count of the blocks before.
+
+    The blocks' edges are quantiles of a sample of the order that depends on the rows alone (those with the
+    smallest hashes), because both passes over the rows must cut them alike: Spark's own range partitioning
+    samples anew in every pass, and sums over other cuts would be wrong without a sign of it.
+    """
+    count = blocks or int(df.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    at = f"{TEMP}at"
+    df = df.withColumn(at, F.struct(*map(_quoted, order)) if len(order) > 1 else F.col(_quoted(order[0])))
+
+    sample = df.select(at).orderBy(F.xxhash64(at), at).limit(SAMPLES * count)
+    ats = sample.agg(F.sort_array(F.collect_list(at)).alias("ats"))
+    cuts = F.transform(
+        F.filter(F.sequence(F.lit(0), F.lit(count - 1)), lambda i: (i > 0) & (F.size("ats") > 0)),
+        lambda i: F.get("ats", F.floor(i * F.size("ats") / count).cast("int")),
+    )
+    ends = F.array(F.lit(None).cast(df.schema[at].dataType))
+    edges = ats.select(F.array_distinct(cuts).alias("cuts")).select(
+        F.posexplode(F.arrays_zip(F.concat(ends, "cuts").alias("lo"), F.concat("cuts", ends).alias("hi")))
+    )
+    edges = edges.select(F.col("pos").alias(BLOCK), "col.lo", "col.hi")
+
+    def cut(edges: DataFrame) -> DataFrame:
+        above = F.col("lo").isNull() | (F.col(at) >= F.col("lo"))
+        below = F.col("hi").isNull() | (F.col(at) < F.col("hi"))
+        return df.join(
+            F.broadcast(edges), above & below, "left"
+        )  # left: a row without a place meets its refusal
+
+    sums = [F.sum(a).alias(b) for a, b in zip(z, s, strict=True)]
+    each = cut(edges).groupBy(BLOCK, "lo", "hi").agg(*sums, F.count(z[0]).alias(n))
+    row = each.agg(F.sort_array(F.collect_list(F.struct(BLOCK, "lo", "hi", *s, n))).alias("each"))
+    # The blocks' sums, added from left to right: a handful of numbers in one row.
+    before = row.select("each", F.posexplode("each").alias("i", "own")).select(
+        F.col(f"own.{BLOCK}"),
+        "own.lo",
+        "own.hi",
+        *(_before(b, F.lit(0.0)) for b in s),
+        _before(n, F.lit(0).cast("long")),
+    )
+    return cut(before).drop(at, "lo", "hi")
+
+
+SAMPLES = 20
+"""Rows sampled a block, as Spark's range partitioning does: blocks then differ in size by a quarter or so."""
+
+
+def _before(name: str, zero: Column) -> Column:
+    earlier = F.slice("each", F.lit(1), F.col("i"))
+    return F.aggregate(earlier, zero, lambda total, each: total + each[name]).alias(name)
