@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from ploc_lab import paths
 from ploc_lab.data import cache, encode, splits
@@ -98,10 +99,13 @@ def _files(chosen: Task, root: Path | None) -> list[Path]:
 
 def _build(chosen: Task, files: list[Path]) -> cache.Kept:
     """Read, split and encode: rows lie part after part, so that every part is one slice."""
-    table = chosen.read(files)
-    parts = splits.split(table.ood)
-    order = np.concatenate([parts[name] for name in splits.NAMES])
-    encoded = encode.encode(table.features, chosen.columns, parts["train"], order)
+    try:
+        table = chosen.read(files)
+        parts = splits.split(table.ood)
+        order = np.concatenate([parts[name] for name in splits.NAMES])
+        encoded = encode.encode(table.features, chosen.columns, parts["train"], order)
+    except (pl.exceptions.PolarsError, splits.TooFewRowsError) as error:
+        raise WrongDataError(f"{files[0]} can't be read as {chosen.name}: {error}") from error
     target = parts["ood_test"]
     keys = (target,) if table.time is None else (target, table.time[target])
     arrays: cache.Arrays = {

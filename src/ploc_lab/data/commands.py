@@ -1,9 +1,9 @@
 """The commands `ploc-lab data list`, `check` and `fetch`."""
 
 import json
-import sys
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 from rich.console import Console
 from rich.table import Table
 
@@ -30,17 +30,10 @@ def list_() -> int:
     ):
         table.add_column(heading, justify="right" if heading.startswith("rows") else "left", overflow="fold")
     for one in _look(()):
-        about = [
-            one.title,
-            f"y: {one.label}",
-            f"target: {one.domain}",
-            one.stand_in,
-            data.task(one.name).note,
-        ]
         sizes = [one.expected.get(key) for key in ("rows", "ood_test")]
         table.add_row(
             one.name,
-            "\n".join(line for line in about if line),
+            "\n".join(filter(None, [one.title, one.stand_in])),
             "\n".join("not published" if size is None else f"{size:,}" for size in sizes),
             f"{one.licence}\n{one.terms}",
             one.page,
@@ -53,7 +46,7 @@ def list_() -> int:
 
 
 @app.command
-def check(*names: str, as_json: bool = False) -> int:
+def check(*names: str, as_json: Annotated[bool, Parameter(name="--json", negative=())] = False) -> int:
     """Read the data sets that are here and compare them with their fingerprints.
 
     Parameters
@@ -124,4 +117,4 @@ def _verdict(one: Status) -> str:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stdout)  # noqa: T201
+    print(line)  # noqa: T201

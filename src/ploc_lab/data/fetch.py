@@ -12,11 +12,13 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from http.client import HTTPResponse
+
+    from rich.progress import TaskID
 
     from ploc_lab.data.task import Download, Task
 
@@ -75,8 +77,8 @@ def _here(download: Download, root: Path) -> bool:
         return False
     if download.sha256 and (found := _sha256(path)) != download.sha256:
         raise FetchError(
-            f"{path} is here but is not the published file: expected sha256 {download.sha256}, found {found}; "
-            "move it away and fetch again"
+            f"{path} is here but is not the published file: expected sha256 {download.sha256}, "
+            f"found {found}; move it away and fetch again"
         )
     return True
 

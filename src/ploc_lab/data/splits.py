@@ -8,6 +8,10 @@ NAMES = ("train", "validation", "id_test", "ood_validation", "ood_test")
 SOURCE = NAMES[:3]
 
 
+class TooFewRowsError(ValueError):
+    """A domain has too few rows to be cut into parts."""
+
+
 def split(ood: NDArray[np.bool_]) -> dict[str, NDArray[np.int64]]:
     """Cut rows by domain, 80/10/10 of the source and 10/90 of the target; a part's order is the stream's.
 
@@ -21,7 +25,9 @@ def split(ood: NDArray[np.bool_]) -> dict[str, NDArray[np.int64]]:
 
     source, target = np.flatnonzero(~ood), np.flatnonzero(ood)
     if len(source) < 10 or len(target) < 2:
-        raise ValueError(f"too few rows to split: {len(source)} in the source, {len(target)} in the target")
+        raise TooFewRowsError(
+            f"too few rows to split: {len(source)} in the source, {len(target)} in the target"
+        )
     train, rest = train_test_split(source, test_size=0.2, random_state=SEED)
     validation, id_test = train_test_split(rest, test_size=0.5, random_state=SEED)
     ood_test, ood_validation = train_test_split(target, test_size=0.1, random_state=SEED)
