@@ -26,6 +26,7 @@ def to_onnx(checkpoint: Checkpoint, path: Path) -> None:
     with whole(path) as temporary, warnings.catch_warnings():
         # The exporter of torch.export needs onnxscript; the pinned torch still has this one.
         warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.filterwarnings("ignore", "Constant folding", UserWarning)  # what it can't fold, it computes
         torch.onnx.export(
             checkpoint.net,
             (example,),

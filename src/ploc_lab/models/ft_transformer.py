@@ -63,11 +63,11 @@ class ClsAttention(nn.Module):
         self.W_q, self.W_k, self.W_v, self.W_out = (nn.Linear(token, token) for _ in range(4))
         for linear in (self.W_q, self.W_k, self.W_v, self.W_out):
             nn.init.zeros_(linear.bias)
-        self.heads = heads
+        self.heads, self.size = heads, token // heads
 
     def forward(self, x: Tensor, cls: Tensor, tokens: FeatureTokenizer) -> Tensor:
         """(B, d) columns -> (B, token), what CLS collects."""
-        size = cls.shape[0] // self.heads
+        size = self.size
         x = functional.pad(x, (0, 1))  # CLS, last: a column whose token is its bias
         weight = functional.pad(tokens.weight, (0, 0, 0, 1))
         bias = torch.cat([tokens.bias, cls.unsqueeze(0)])
@@ -80,7 +80,7 @@ class ClsAttention(nn.Module):
 
         flat = attention.flatten(0, 1)
         attended = (attention * x.unsqueeze(1)).flatten(0, 1) @ weight + flat @ bias
-        attended = attended.view(-1, self.heads, cls.shape[0])
+        attended = attended.unflatten(0, (-1, self.heads))
         values = torch.einsum("bhi,hki->bhk", attended, self.W_v.weight.view(self.heads, size, -1))
         collected: Tensor = self.W_out(values.flatten(1) + self.W_v.bias)
         return collected
