@@ -295,7 +295,7 @@ class PLOC:
         return Z, single
 
     def _refuse_beyond(self, Z: Any, start: int = 0, unchanged: str = "") -> None:
-        low, high = (Z, Z) if isinstance(Z, float) else (Z.min(initial=0.0), Z.max(initial=0.0))
+        low, high = (Z, Z) if isinstance(Z, float) else (float(Z.min(initial=0)), float(Z.max(initial=0)))
         if not (low > -LARGEST and high < LARGEST):
             where = links.refusal(np.atleast_1d(Z), self.what, LARGEST, start)
             raise ValueError(f"{where}; it must be a finite number{unchanged}")
@@ -396,10 +396,11 @@ def _step_many(mean: MeanRow, z: Any) -> Floats | None:
     """One row of many classes in as few numpy calls as will do; None where it needs a closer look."""
     if type(z) is not np.ndarray or z.shape != mean.shape or z.dtype != np.float64:
         return None
-    if z.dot(mean.zeros) != 0.0:  # 0 * inf and 0 * nan are nan
-        return None
     e = z - mean.shift
-    e -= e[e.argmax()]
+    top = e[e.argmax()]
+    if not (top < LARGEST and z[z.argmin()] > -LARGEST):  # nan is the least and the largest
+        return None
+    e -= top
     np.exp(e, e)
     e /= np.add.reduce(e)
     mean.push(z)

@@ -170,9 +170,11 @@ def numbers(values: ArrayLike, what: str = "logit") -> NDArray[Any]:
 
 def refusal(array: NDArray[Any], what: str, limit: float = np.inf, start: int = 0) -> str:
     """Where the first value stands that is not a number within the limit, in words."""
-    bad = np.argwhere(~(np.abs(array) < limit))
-    row = int(bad[0][0]) if array.ndim else 0
-    return f"{what} of row {start + row} is {array[row] if array.ndim else array}"
+    wide = array.astype(np.float64)
+    place = tuple(np.argwhere(~(np.abs(wide) < limit))[0])
+    row = f" of row {start + place[0]}" if place else ""
+    column = f", column {place[1]}," if len(place) > 1 else ""
+    return f"{what}{row}{column} is {wide[place]}"
 
 
 def _probabilities(P: ArrayLike) -> Floats:

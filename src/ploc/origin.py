@@ -449,7 +449,6 @@ class MeanRow:
     def __init__(self, width: int) -> None:
         self.count = 0
         self.shape = (width,)
-        self.zeros = np.zeros(width)
         self.total_items, self.part_items, self.shift_items = (array("d", bytes(8 * width)) for _ in range(3))
         self.total, self.part, self.shift = (
             np.frombuffer(items) for items in (self.total_items, self.part_items, self.shift_items)
