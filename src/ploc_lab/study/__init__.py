@@ -1,0 +1,1 @@
+"""The study: the paper's experiments as grids of cells, what runs them, what sums them up."""
