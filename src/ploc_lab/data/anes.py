@@ -49,7 +49,7 @@ def read(files: Sequence[Path]) -> Table:
         pl.col(COLUMNS.onehot).cast(pl.String).fill_null("no answer"),
         *((pl.col(name) == 1).fill_null(value=False).cast(pl.UInt8) for name in COLUMNS.passthrough),
     ).with_columns(
-        pl.when(pl.col(name).is_in([98, 99])).then(None).otherwise(pl.col(name)).alias(name)
+        pl.when(pl.col(name).is_in([98.0, 99.0])).then(None).otherwise(pl.col(name)).alias(name)
         for name in THERMOMETERS
     )
     return Table(

@@ -61,9 +61,13 @@ class Fingerprint:
             got = found[key]
             low, high = want if isinstance(want, tuple) else (want, want)
             if not low <= got <= high:
-                shown = f"{low:g} to {high:g}" if isinstance(want, tuple) else f"{want:,g}"
-                lines.append(f"{key}: expected {shown}, found {got:,.6g}")
+                shown = _show(low) if low == high else f"{_show(low)} to {_show(high)}"
+                lines.append(f"{key}: expected {shown}, found {_show(got)}")
         return lines
+
+
+def _show(number: float) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:.6g}"
 
 
 @dataclass(frozen=True)
