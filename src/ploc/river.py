@@ -107,10 +107,15 @@ class PLOCClassifier(base.Wrapper, base.Classifier):  # type: ignore[type-arg]
         """The model's answer in logits over the known labels; None where it names another label or none."""
         labels = self._labels
         total = sum(source.values())
-        if not labels or not total > 0.0 or any(label not in labels for label in source):
+        if not total > 0.0:
             return None
         if len(labels) == 2:
-            return links.logit(source.get(labels[1], 0.0) / total)
+            no, yes = source.get(labels[0]), source.get(labels[1])
+            if len(source) != (no is not None) + (yes is not None):
+                return None
+            return links.logit((yes or 0.0) / total)
+        if not labels or not source.keys() <= set(labels):
+            return None
         row: NDArray[np.float64] = links.from_proba([[source.get(label, 0.0) / total for label in labels]])[0]
         return row
 
