@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING
-
-import numpy as np
+from zlib import crc32
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ class Chart:
 
     def __post_init__(self) -> None:
         self.x, self.y = _open(self.x), _open(self.y)
-        self.right, self.top, self.bottom = 14, 22 if self.ylabel else 10, 40 if self.xlabel else 24
+        self.right, self.top, self.bottom = 14, 30 if self.ylabel else 10, 40 if self.xlabel else 24
 
     def px(self, x: float) -> float:
         """From a value to a place."""
@@ -75,7 +75,7 @@ class Chart:
         return self.height - self.top - self.bottom
 
     def line(self, x: Sequence[float] | Floats, y: Sequence[float] | Floats, role: str) -> Chart:
-        """A line through points; a value that isn't finite breaks it."""
+        """A line through points; a value that is not finite breaks it."""
         pen, path = "M", []
         for a, b in zip(x, y, strict=True):
             if isfinite(b):
@@ -100,10 +100,10 @@ class Chart:
             f'<circle class="dot {role}" cx="{self.px(x)}" cy="{self.py(y)}" r="{radius:g}">{title}</circle>'
         )
 
-    def whisker(self, x: tuple[float, float], y: tuple[float, float], role: str) -> Chart:
-        """An interval."""
+    def segment(self, x: tuple[float, float], y: tuple[float, float], role: str) -> Chart:
+        """A straight line between two points, such as an interval."""
         a, b, c, d = self.px(x[0]), self.py(y[0]), self.px(x[1]), self.py(y[1])
-        return self._add(f'<path class="whisker {role}" d="M{a} {b}L{c} {d}"/>')
+        return self._add(f'<path class="{role}" d="M{a} {b}L{c} {d}"/>')
 
     def rule(self, *, x: float | None = None, y: float | None = None) -> Chart:
         """A dotted line across the area."""
@@ -128,25 +128,25 @@ class Chart:
         floor_, body = self.height - self.bottom, []
         for value in self.yticks if self.yticks is not None else ticks(*self.y, 4):
             at = self.py(value)
-            label = escape(self.yformat(value) if self.yformat else _short(value))
+            words = escape(self.yformat(value) if self.yformat else _short(value))
             body.append(f'<path class="grid" d="M{self.left} {at}H{self.width - self.right}"/>')
             body.append(
-                f'<text class="dim" x="{self.left - 7}" y="{at + 4:g}" text-anchor="end">{label}</text>'
+                f'<text class="dim" x="{self.left - 7}" y="{at + 4:g}" text-anchor="end">{words}</text>'
             )
         for value in self.xticks if self.xticks is not None else ticks(*self.x, max(2, self.width // 90)):
             at = self.px(value)
-            label = escape(self.xformat(value) if self.xformat else _short(value))
+            words = escape(self.xformat(value) if self.xformat else _short(value))
             end = "end" if at > self.width - 26 else "middle"
-            body.append(f'<text class="dim" x="{at}" y="{floor_ + 17}" text-anchor="{end}">{label}</text>')
+            body.append(f'<text class="dim" x="{at}" y="{floor_ + 17}" text-anchor="{end}">{words}</text>')
         body.append(f'<path class="grid" d="M{self.left} {floor_}H{self.width - self.right}"/>')
         if self.ylabel:
             body.append(f'<text class="dim" x="2" y="12">{escape(self.ylabel)}</text>')
         if self.xlabel:
             middle = (self.left + self.width - self.right) / 2
-            at = f'x="{middle:g}" y="{self.height - 5}" text-anchor="middle"'
-            body.append(f'<text class="dim" {at}>{escape(self.xlabel)}</text>')
+            place = f'x="{middle:g}" y="{self.height - 5}" text-anchor="middle"'
+            body.append(f'<text class="dim" {place}>{escape(self.xlabel)}</text>')
         size = f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}"'
-        clip = f"clip{abs(hash((self.name, self.width))) % 10**9}"
+        clip = f"clip{crc32(repr((self.name, self.width)).encode()):x}"
         area = (
             f'<clipPath id="{clip}"><rect x="{self.left - 6}" y="{self.top - 6}" '
             f'width="{self.width - self.left - self.right + 12}" height="{self._tall + 12}"/></clipPath>'

@@ -34,8 +34,10 @@ ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?$"
 
 @dataclass
 class Table:
-    """A file of rows. The cells of CSV stay text, so that what is not ours is written back as it was, unless
-    they are `typed`, for a file that has types: then a column that is all numbers becomes one.
+    """A file of rows.
+
+    The cells of CSV stay text, so that what is not ours is written back as it was, unless they are `typed`,
+    for a file that has types: then a column that is all numbers becomes one.
 
     >>> Table("rows.csv").format
     'csv'
@@ -364,7 +366,7 @@ def stream_of(
 
 
 def labels(rows: pl.DataFrame, name: str, table: Table) -> np.ndarray:
-    """The classes 0 and 1 of a column; anything else is refused, there is no guessing which one is positive."""
+    """The classes 0 and 1 of a column; anything else is refused: which one is positive is not guessed."""
     column = rows[name]
     text = column.str.strip_chars() if column.dtype == pl.String else column
     values = text.cast(pl.Float64, strict=False).to_numpy()
