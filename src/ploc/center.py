@@ -44,7 +44,7 @@ class PLOC:
     (3, -0.333)
     """
 
-    __slots__ = ("_fast", "_origin", "anchor", "classes")
+    __slots__ = ("_fast_row", "_kept", "_sums", "anchor", "classes")
 
     what: ClassVar[str] = "logit"
 
@@ -77,8 +77,10 @@ class PLOC:
         With `logits=True` the answer is the centred logit itself, which ranks where sigmoids saturate.
         """
         if isinstance(z, float) and self.classes is None:
+            if self._sums is not None and -LARGEST < z < LARGEST:
+                return z - self._sums[1] if logits else links.sigmoid(z - self._sums[1])
             self._refuse_beyond(z, self.count)
-            centred = (z - self.shift) / self._origin.scale
+            centred = (z - self.shift) / self._origin.scale  # both exact where they are 0 and 1
             return centred if logits else self._link(centred)
         Z, single = self._take(z)
         self._refuse_beyond(Z)
@@ -90,7 +92,7 @@ class PLOC:
         """Let one row, or rows in stream order, move the origin. A bad row anywhere changes nothing."""
         if isinstance(z, float) and self.classes is None:
             self._refuse_beyond(z, self.count, UNCHANGED)
-            self._origin.push(float(z))
+            self._push(float(z))
             return
         Z, _ = self._take(z)
         moved = self._origin_copy() if len(Z) > 1 else self._origin
@@ -110,30 +112,29 @@ class PLOC:
         >>> PLOC(classes=3).step([0.0, 0.0, 0.0]).round(3)
         array([0.333, 0.333, 0.333])
         """
-        mean = self._fast
-        if mean is not None:
-            if self.classes is not None:
-                answer = (_step_few if self.classes <= FEW else _step_many)(mean, z)
-                if answer is not None:
-                    return answer
-            elif type(z) is float and -1e290 < z < 1e290:
-                # `predict`, `Mean.push` and `sigmoid` written out: three calls would take three times as long
-                count, shift, part, total = mean.sums
-                count += 1
-                part += z
-                mean.sums = (
-                    (count, (total + part) / count, part, total)
-                    if count & 0xFFFF
-                    else (count, (total + part) / count, 0.0, total + part)
-                )
-                try:
-                    return 1.0 / (1.0 + exp(shift - z))
-                except OverflowError:
-                    return 0.0
+        sums = self._sums
+        if sums is not None and type(z) is float and -1e290 < z < 1e290:
+            # `predict`, `Mean.push` and `sigmoid` written out: three calls would take three times as long.
+            count, shift, part, total = sums
+            count += 1
+            part += z
+            if count & 0xFFFF:
+                self._sums = count, (total + part) / count, part, total
+            else:
+                self._sums = count, (total + part) / count, 0.0, total + part
+            try:
+                return 1.0 / (1.0 + exp(shift - z))
+            except OverflowError:
+                return 0.0
+        row_mean = self._fast_row
+        if row_mean is not None and type(z) is np.ndarray and z.shape == row_mean.shape and z.dtype == float:
+            answer = (_step_few if len(z) <= FEW else _step_many)(row_mean, z)
+            if answer is not None:
+                return answer
         if isinstance(z, float) and self.classes is None:
             self._refuse_beyond(z, self.count, UNCHANGED)
             p = self.predict(z)
-            self._origin.push(float(z))
+            self._push(float(z))
             return p
         Z, single = self._take(z)
         if not single:
@@ -143,7 +144,7 @@ class PLOC:
         row = float(Z[0]) if self.classes is None else Z[0].astype(np.float64)
         self._refuse_beyond(Z, self.count, UNCHANGED)
         p = self.predict(row)
-        self._origin.push(row)
+        self._push(row)
         return p
 
     def replay(self, Z: ArrayLike, logits: bool = False) -> Floats:
@@ -165,7 +166,7 @@ class PLOC:
             self._refuse_beyond(chunk, start, UNCHANGED)
             count, out = moved.count, answers[start : start + CHUNK]
             shifts, scales = moved.trail(chunk)
-            if self._fast is not None and not logits and self.classes is None:
+            if self._sums is not None and not logits:
                 _sigmoid_of_difference(chunk, shifts, out)
                 continue
             centred = self._centre(chunk, shifts, 1.0 if scales is None else scales, count)
@@ -228,7 +229,9 @@ class PLOC:
             origin=origins.from_dict(state["origin"]),
             anchor=state.get("anchor", 0.0),
         )
-        new._origin.load(state["origin"])
+        origin = new._origin
+        origin.load(state["origin"])
+        new._adopt(origin)
         return new
 
     def merge(self, other: Self) -> None:
@@ -308,11 +311,27 @@ class PLOC:
         new.load(self._origin.dump())
         return new
 
+    # The running origin. Where `step` has its short way with a scalar mean, only the mean's sums are kept,
+    # and the origin is made from them when it is asked for; so whoever moves it hands it back to `_adopt`.
+
+    @property
+    def _origin(self) -> Any:
+        if self._sums is None:
+            return self._kept
+        mean = Mean()
+        mean.sums = self._sums
+        return mean
+
     def _adopt(self, origin: Any) -> None:
-        self._origin: Any = origin
-        self._fast: Any = None
-        if type(origin) in (Mean, MeanRow) and type(self) is PLOC and not self._anchored:
-            self._fast = origin  # the paper's method, for which `step` has a short way
+        paper = type(self) is PLOC and not self._anchored
+        self._sums: Any = origin.sums if paper and type(origin) is Mean else None
+        self._fast_row: Any = origin if paper and type(origin) is MeanRow else None
+        self._kept: Any = origin
+
+    def _push(self, z: Any) -> None:
+        origin = self._origin
+        origin.push(z)
+        self._adopt(origin)
 
 
 class PLOCProb(PLOC):
@@ -367,11 +386,9 @@ def deferred(
     return c.predict(Z), c.shift
 
 
-def _step_few(mean: MeanRow, z: Any) -> Floats | None:
+def _step_few(mean: MeanRow, z: Floats) -> Floats | None:
     """One row of a few classes in Python's floats; None, and nothing moved, where it needs a closer look."""
     part, shift, closed = mean.part_items, mean.shift_items, mean.total_items
-    if type(z) is not np.ndarray or z.shape != mean.shape or z.dtype != np.float64:
-        return None
     row = z.tolist()
     e, total = [], 0.0
     try:
@@ -392,11 +409,9 @@ def _step_few(mean: MeanRow, z: Any) -> Floats | None:
     return np.array([term / total for term in e])
 
 
-def _step_many(mean: MeanRow, z: Any) -> Floats | None:
+def _step_many(mean: MeanRow, z: Floats) -> Floats | None:
     """One row of many classes in as few numpy calls as will do; None where it needs a closer look."""
-    if type(z) is not np.ndarray or z.shape != mean.shape or z.dtype != np.float64:
-        return None
-    e = z - mean.shift
+    e: Floats = z - mean.shift
     top = e[e.argmax()]
     if not (top < LARGEST and z[z.argmin()] > -LARGEST):  # nan is the least and the largest
         return None

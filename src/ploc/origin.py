@@ -155,9 +155,15 @@ class Mean(Origin):
         count, _, part, total = (a + b for a, b in zip(self.sums, other.sums, strict=True))
         self._set(int(count), part, total)
 
+    def close(self) -> None:
+        """Add the full block to the closed ones."""
+        count, mean, part, total = self.sums
+        self.sums = count, mean, 0.0, total + part
+
     def _set(self, count: int, part: float, total: float) -> None:
-        mean = (total + part) / count if count else 0.0
-        self.sums = (count, mean, part, total) if count % BLOCK else (count, mean, 0.0, total + part)
+        self.sums = count, (total + part) / count if count else 0.0, part, total
+        if part and not count % BLOCK:
+            self.close()
 
 
 class EMA(Origin):
