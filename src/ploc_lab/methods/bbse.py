@@ -66,8 +66,9 @@ class BBSE(LabelShift):
         return self.solve(predictions(stack, soft=self.soft).mean(axis=1))
 
     def observe(self, rows: Floats, /) -> None:
-        """Add up the predictions."""
-        self._total += predictions(rows, soft=self.soft).sum(axis=0)
+        """Add up the predictions, one after another: no cut of the stream changes a bit of the sum."""
+        running = np.vstack([self._total, predictions(rows, soft=self.soft)])
+        self._total = np.add.accumulate(running, axis=0)[-1]
 
     def refit(self) -> Floats:
         """Weights from the rates of all past predictions."""

@@ -80,6 +80,8 @@ class LabelShift(OutputMethod):
         """Answer the stream, many batches at once."""
         z = np.asarray(z, dtype=np.float64)
         check(z)
+        if batch < 1:
+            raise ValueError(f"batch size must be at least 1, got {batch}")
         if len(z) == 0:
             return as_answer(z)
         rows = self.calibrated(z)
@@ -97,8 +99,6 @@ class LabelShift(OutputMethod):
         return rows if self.scaling is None else self.scaling(rows)
 
     def _from_batches(self, rows: Floats, batch: int) -> Floats:
-        if batch < 1:
-            raise ValueError(f"batch size must be at least 1, got {batch}")
         n, classes = rows.shape
         whole = n - n % batch
         parts = [
@@ -126,6 +126,7 @@ class LabelShift(OutputMethod):
 def reweighted(rows: Floats, w: Floats, z: Floats) -> Answer:
     """The answer of P(k) w(k) / sum, in the shape of `z`; rows that end in a vertex all score alike."""
     with np.errstate(divide="ignore"):
-        scores = links.log_softmax(rows) + np.log(w)
-    scores -= np.logaddexp.reduce(scores, axis=1, keepdims=True)
-    return from_rows(np.maximum(scores, LOG_ZERO), z)
+        scores = rows + np.log(w)
+    vertex = np.isneginf(scores).any(axis=1)
+    scores[vertex] = np.maximum(links.log_softmax(scores[vertex]), LOG_ZERO)
+    return from_rows(scores, z)

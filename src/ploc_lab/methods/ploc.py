@@ -90,7 +90,7 @@ class Ploc(BatchFree):
 
     def replay(self, z: Floats, f: NDArray[Any] | None = None, batch: int = 1) -> Answer:
         """Centre the stream, in one pass unless `by` says otherwise."""
-        if self.by == "batch" and batch > 1:
+        if self.by == "batch":
             return OutputMethod.replay(self, z, f, batch)
         return super().replay(z, f, batch)
 
@@ -99,7 +99,7 @@ class Ploc(BatchFree):
         if self.center is None:
             self.center = self.start(z)
         self.step(len(z))
-        if self.by == "row" or len(z) == 1:
+        if self.by == "row":
             return self.center.replay(z, logits=True)
         centred = self.center.predict(z, logits=True)
         self.center.observe(z)

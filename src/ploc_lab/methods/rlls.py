@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import brentq, nnls
 from torch import nn
 
 from ploc_lab.methods.bbse import BBSE
@@ -21,7 +21,7 @@ class RLLS(BBSE):
         "RLLS",
         needs="labels",
         changes="nothing: the posteriors are reweighed",
-        at_one="batched: finite, but driven by one indicator; prequential: the past decides",
+        at_one="batched: one indicator drives the weights to a finite vertex; prequential: the past decides",
     )
 
     def __init__(
@@ -66,28 +66,31 @@ class RLLS(BBSE):
         return weights
 
 
-def regularised(matrix: Floats, target: Floats, penalty: float, most: int = 200) -> Floats:
+def regularised(matrix: Floats, target: Floats, penalty: float) -> Floats:
     """The theta >= -1 of least |matrix theta - target| + penalty |theta|, norms not squared.
 
-    At the optimum theta also solves the squared problem of ridge `penalty` |residual| / |theta|; that scalar
-    is found by fixed-point iteration, each step one non-negative least squares.
+    That theta also solves the squared problem, a non-negative least squares, with the ridge for which
+    ridge |theta| = penalty |residual|: one scalar equation.
 
     >>> regularised(np.diag([0.5, 0.5]), np.array([0.1, -0.1]), 0.01).round(6)
     array([ 0.2, -0.2])
     """
     k = matrix.shape[1]
-    gap = float(np.linalg.norm(target))
-    if gap == 0 or np.linalg.norm(matrix.T @ target) <= penalty * gap:
+
+    def theta(log_ridge: float) -> Floats:
+        root = math.exp(log_ridge / 2)
+        stacked = np.vstack([matrix, root * np.eye(k)])
+        above: Floats = nnls(stacked, np.concatenate([target, np.zeros(k)]) + stacked.sum(axis=1))[0]
+        return above - 1
+
+    def excess(log_ridge: float) -> float:
+        found = theta(log_ridge)
+        residual = np.linalg.norm(matrix @ found - target)
+        return float(math.exp(log_ridge) * np.linalg.norm(found) - penalty * residual)
+
+    least, most = math.log(1e-14), math.log(1e6)
+    if np.linalg.norm(matrix.T @ target) <= penalty * np.linalg.norm(target) or excess(most) <= 0:
         return np.zeros(k)  # the penalty outweighs the best first step
-    ridge, theta = penalty, np.zeros(k)
-    for _ in range(most):
-        stacked = np.vstack([matrix, math.sqrt(ridge) * np.eye(k)])
-        right = np.concatenate([target, np.zeros(k)]) + stacked.sum(axis=1)
-        theta = nnls(stacked, right)[0] - 1
-        size = float(np.linalg.norm(theta))
-        residual = float(np.linalg.norm(matrix @ theta - target))
-        new = penalty * residual / size if size > 0 else 0.0
-        if abs(new - ridge) <= 1e-12 * max(new, ridge) or residual <= 1e-13 * gap:
-            break
-        ridge = new
-    return theta
+    if excess(least) >= 0:
+        return theta(least)  # it pays to fit the target exactly
+    return theta(brentq(excess, least, most, xtol=1e-10))
