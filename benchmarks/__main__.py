@@ -1,4 +1,4 @@
-"""Every benchmark in turn, ratios against pinned peers in one run; some: `python -m benchmarks core frame`."""
+"""All benchmarks in turn, ratios against pinned peers in one run; some: `python -m benchmarks core frame`."""
 
 import importlib
 import os

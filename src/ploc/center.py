@@ -47,6 +47,9 @@ class PLOC:
     __slots__ = ("_fast_row", "_kept", "_sums", "anchor", "classes")
 
     what: ClassVar[str] = "logit"
+    _sums: Any
+    _fast_row: Any
+    _kept: Any
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class PLOC:
         With `logits=True` the answer is the centred logit itself, which ranks where sigmoids saturate.
         """
         if isinstance(z, float) and self.classes is None:
+            z = float(z)
             if self._sums is not None and -LARGEST < z < LARGEST:
                 return z - self._sums[1] if logits else links.sigmoid(z - self._sums[1])
             self._refuse_beyond(z, self.count)
@@ -324,9 +328,9 @@ class PLOC:
 
     def _adopt(self, origin: Any) -> None:
         paper = type(self) is PLOC and not self._anchored
-        self._sums: Any = origin.sums if paper and type(origin) is Mean else None
-        self._fast_row: Any = origin if paper and type(origin) is MeanRow else None
-        self._kept: Any = origin
+        self._sums = origin.sums if paper and type(origin) is Mean else None
+        self._fast_row = origin if paper and type(origin) is MeanRow else None
+        self._kept = origin
 
     def _push(self, z: Any) -> None:
         origin = self._origin
