@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from itertools import pairwise
 from operator import and_
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +27,9 @@ Frame = TypeVar("Frame")
 
 TEMP = "__ploc_"
 """How the names of working columns begin; none of them is in the result."""
+
+SHORT = 1_024
+"""Rows up to which a stream is summed together with others of its length."""
 
 
 def center(
@@ -232,20 +234,40 @@ def _answers(frame: nw.DataFrame[Any], plan: Plan) -> dict[str, NDArray[Any]]:
     """The added columns, in the frame's row order."""
     Z = _logits(frame, plan)
     index, starts = _streams(frame, plan)
-    rows, width = Z.shape
-    shift, count = np.empty((rows, width)), np.empty(rows, dtype=np.int64)
-    for start, end in pairwise([*starts, rows]):
-        stream = index[start:end]
-        origin = columns(Mean(), width)
-        trail, _ = origin.trail(Z[stream])
-        shift[stream] = origin.shift if plan.deferred else trail
-        count[stream] = end - start if plan.deferred else np.arange(end - start)
+    shift, count = np.empty_like(Z), np.empty(len(Z), dtype=np.int64)
+    shift[index], count[index] = _shifts(Z[index], starts, whole=plan.deferred)
     shift[count > 0] -= plan.anchor  # before any row there is nothing to move to the anchor
     Z = Z - shift
-    probs = links.sigmoid(Z) if width == 1 else links.softmax(Z)
+    probs = links.sigmoid(Z) if Z.shape[1] == 1 else links.softmax(Z)
     answers: dict[str, NDArray[Any]] = {name: probs[:, k] for k, name in enumerate(plan.answers)}
     answers |= {name: shift[:, k] for k, name in enumerate(plan.shifts)}
     return answers | {plan.count: count}
+
+
+def _shifts(Z: Floats, starts: NDArray[np.intp], *, whole: bool) -> tuple[Floats, NDArray[np.int64]]:
+    """What each row of streams that stand one after the other is centred by, and how many rows made it."""
+    lengths = np.diff(starts, append=len(Z))
+    shift = np.empty_like(Z)
+    for start, length in zip(starts[lengths > SHORT], lengths[lengths > SHORT], strict=True):
+        origin = columns(Mean(), Z.shape[1])
+        trail, _ = origin.trail(Z[start : start + length])
+        shift[start : start + length] = origin.shift if whole else trail
+    # Short streams of like length are summed side by side: a call for each would cost more than its sums.
+    sizes = np.where(lengths > SHORT, -1, np.ceil(np.log2(lengths)))
+    for size in np.unique(sizes[sizes >= 0]):
+        of = sizes == size
+        row = np.arange(1 << int(size))
+        inside = row < lengths[of, None]
+        at = np.minimum(starts[of, None] + row, len(Z) - 1)
+        sums = np.cumsum(np.where(inside[..., None], Z[at], 0.0), axis=1)
+        if whole:
+            means = np.broadcast_to(sums[:, -1:] / lengths[of, None, None], sums.shape)
+        else:
+            means = np.zeros_like(sums)
+            np.divide(sums[:, :-1], row[1:, None], out=means[:, 1:])
+        shift[at[inside]] = means[inside]
+    seen = np.arange(len(Z)) - np.repeat(starts, lengths)
+    return shift, np.repeat(lengths, lengths) if whole else seen
 
 
 def _logits(frame: nw.DataFrame[Any], plan: Plan) -> Floats:

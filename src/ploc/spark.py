@@ -104,20 +104,22 @@ class Center(StatefulProcessor):
             saved, *last = self.state.get()
             center = PLOC.from_state(json.loads(saved))
 
-        placed = [(self._place(row), row) for row in rows]
-        placed.sort(key=itemgetter(0))
-        for place, row in placed:
+        placed = sorted(((self._place(row), row) for row in rows), key=itemgetter(0))
+        for place, _ in placed:
             if last is not None and place <= tuple(last) and self.late == "refuse":
                 raise ValueError(
-                    f"ploc: {self._words(place)} comes after {self._words(last)} was answered, where {of}: "
-                    "name further columns in order_by= if they tie, or take such rows with late='arrival'"
+                    f"ploc: {self._words(place)} comes after {self._words(last)}, where {of}: name further columns "
+                    "in order_by= if they tie, or take such rows as they arrive with late='arrival'"
                 )
-            z = self._logit(row)
-            shift, count = center.shift, center.count
-            values = (*np.atleast_1d(center.step(z)), *np.atleast_1d(shift))
-            added = dict(zip(plan.added, [*map(float, values), count], strict=True))
-            yield Row(**row.asDict(), **added)
             last = place if last is None else max(place, tuple(last))
+        Z = self._logits([row for _, row in placed])
+        answers = center.copy().replay(Z)
+        for (_, row), z, answer in zip(placed, Z, answers, strict=True):
+            values = (*np.atleast_1d(answer), *np.atleast_1d(center.shift))
+            yield Row(
+                **row.asDict(), **dict(zip(plan.added, [*map(float, values), center.count], strict=True))
+            )
+            center.observe(z)
         self.state.update((json.dumps(center.state()), *(last or ())))
 
     def close(self) -> None:
@@ -129,15 +131,14 @@ class Center(StatefulProcessor):
             raise ValueError(f"ploc: a row has no place in its stream: {row}")
         return place
 
-    def _logit(self, row: Row) -> Any:
-        values = [row[name] for name in self.plan.source]
-        if any(map(_absent, values)):
-            raise ValueError(f"ploc: a {self.plan.what} is missing: {row}")
-        Z = np.array([values], dtype=np.float64)
-        if self.plan.is_proba:
-            Z = links.from_proba(Z if len(values) > 1 else Z[:, 0], self.plan.clip)
-        Z = Z.reshape(1, -1)
-        return float(Z[0, 0]) if Z.shape[1] == 1 else Z[0]
+    def _logits(self, rows: Sequence[Row]) -> Any:
+        for row in rows:
+            if any(_absent(row[name]) for name in self.plan.source):
+                raise ValueError(f"ploc: a {self.plan.what} is missing: {row}")
+        Z = np.array([[row[name] for name in self.plan.source] for row in rows], dtype=np.float64)
+        if Z.shape[1] == 1:
+            Z = Z[:, 0]
+        return links.from_proba(Z, self.plan.clip) if self.plan.is_proba else Z
 
     def _words(self, place: Iterable[Any]) -> str:
         return ", ".join(f"{name} = {value}" for name, value in zip(self.plan.order, place, strict=True))

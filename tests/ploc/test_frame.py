@@ -1,4 +1,4 @@
-"""One suite over every local engine: the same numbers as `PLOC.replay`, the same refusals, the frame's own kind."""
+"""One suite over every local engine: `PLOC.replay`'s numbers, the same refusals, the frame's own kind."""
 
 import math
 import subprocess
@@ -147,6 +147,31 @@ def test_local_frames_agree_with_replay_to_the_last_bit(engine):
     assert got["ploc_shift"].unique().to_list() == [mu]
 
 
+@pytest.mark.parametrize("columns", ["z", ["z", "z1"]], ids=str)
+def test_streams_of_every_length_agree_with_replay_to_the_last_bit(columns):
+    lengths = [1, 2, 3, 1023, 1024, 1025, 4, 1, 2048, 70_000]  # the last runs over a block of the mean
+    rng = np.random.default_rng(3)
+    rows = pl.DataFrame({"tenant": np.repeat(np.arange(len(lengths)), lengths)}).with_columns(
+        t=pl.int_range(pl.len()),
+        z=rng.normal(3.0, 5.0, sum(lengths)).astype(np.float32),
+        z1=rng.normal(0.0, 1.0, sum(lengths)),
+    )
+    answers = ["ploc_proba"] if columns == "z" else ["ploc_proba_z", "ploc_proba_z1"]
+    once, whole = (
+        center(rows.sample(fraction=1.0, shuffle=True, seed=1), columns, by="tenant", deferred=d).sort("t")
+        for d in (False, True)
+    )
+    for tenant, stream in rows.group_by("tenant"):
+        mine = pl.col("tenant") == tenant[0]
+        Z = stream.select(columns).to_numpy().astype(np.float64)
+        Z = Z[:, 0] if columns == "z" else Z
+        probs = PLOC(None if columns == "z" else 2).replay(Z)
+        assert np.array_equal(once.filter(mine).select(answers).to_numpy().reshape(probs.shape), probs)
+        # A deferred stream needs no order, and its sums take the rows as they stand.
+        gap = whole.filter(mine).select(answers).to_numpy().reshape(probs.shape) - deferred(Z)[0]
+        assert np.abs(gap).max() < 1e-12
+
+
 def test_probabilities_are_asked_for_by_name(make):
     rows = table()
     from_logits = expected(rows, ["z"], ())
@@ -194,10 +219,10 @@ def test_a_bad_row_is_refused_with_its_place(make, column, value, words, whole):
 @pytest.mark.parametrize(("p", "q"), [(1.5, 0.5), (-0.1, 0.5), (math.nan, 0.5), (None, 0.5), (0.9, 0.3)])
 def test_what_is_no_probability_is_refused(make, p, q):
     rows = pl.DataFrame({"id": [0, 1], "t": [0, 1], "p": [0.5, p], "q": [0.5, q]})
-    with pytest.raises(REFUSALS, match="(?i)probabilit"):
+    with pytest.raises(REFUSALS, match=r"(?i)probabilit"):
         read(center(make(rows), proba=["p", "q"]))
     if p != 0.9:
-        with pytest.raises(REFUSALS, match="(?i)probabilit"):
+        with pytest.raises(REFUSALS, match=r"(?i)probabilit"):
             read(center(make(rows), proba="p"))
 
 
@@ -251,7 +276,7 @@ def test_a_filter_afterwards_hides_rows_and_changes_no_answer(engine):
     assert late["ploc_proba"].to_numpy() == pytest.approx(whole["ploc_proba"].to_numpy(), abs=1e-12)
     bad = rows.with_columns(z=pl.when(pl.col("t") == 3).then(math.nan).otherwise(pl.col("z")))
     lazy = nw.from_native(center(MAKE[engine](bad)))
-    with pytest.raises(REFUSALS, match="(?i)nan"):  # the bad row is hidden, its part in the sums is not
+    with pytest.raises(REFUSALS, match=r"(?i)nan"):  # the bad row is hidden, its part in the sums is not
         read(lazy.filter(nw.col("t") >= 100).to_native())
 
 
@@ -259,7 +284,7 @@ def test_a_filter_afterwards_hides_rows_and_changes_no_answer(engine):
 def test_lazy_frames_run_nothing(engine):
     bad = pl.DataFrame({"id": [0], "t": [0], "z": [math.nan]})
     lazy = center(MAKE[engine](bad))
-    with pytest.raises(REFUSALS, match="(?i)nan"):
+    with pytest.raises(REFUSALS, match=r"(?i)nan"):
         read(lazy)
 
 
@@ -316,6 +341,7 @@ def test_what_is_no_frame_is_refused():
 
 
 def test_importing_it_brings_no_engine():
-    code = "import sys, ploc.frame; print(*{'pandas', 'polars', 'pyarrow', 'duckdb', 'pyspark'} & set(sys.modules))"
+    engines = {"pandas", "polars", "pyarrow", "duckdb", "pyspark"}
+    code = f"import sys, ploc.frame; print(*{engines} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == []
