@@ -1,6 +1,7 @@
 """The commands `ploc-lab data list`, `check` and `fetch`."""
 
 import json
+from collections.abc import Mapping
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -10,13 +11,23 @@ from rich.table import Table
 from ploc_lab import data, paths
 from ploc_lab.data.fetch import fetch as download
 from ploc_lab.data.status import Status, status
+from ploc_lab.data.task import Expected
 
 app = App(name="data", help="The data sets: what they are, whether they are here, and how to get them.")
 
 
 @app.command(name="list")
-def list_() -> int:
-    """Show every data set: what it is, its size, licence and source, whether it is here and the right one."""
+def list_(*, markdown: Annotated[bool, Parameter(negative=())] = False) -> int:
+    """Show every data set: what it is, its size, licence and source, whether it is here and the right one.
+
+    Parameters
+    ----------
+    markdown
+        Print the table of docs/data.md instead: what is published of each, whatever is here.
+    """
+    if markdown:
+        _say(facts())
+        return 0
     table = Table(title=f"Data sets, raw files under {paths.data_root()}", show_lines=True)
     for heading in (
         "name",
@@ -95,6 +106,45 @@ def fetch(*names: str) -> int:
             _say(f"  {len(task.source.steps) + 1}. Put it here: {', '.join(map(str, missing))}")
             _say(f"  {len(task.source.steps) + 2}. Run: ploc-lab data check {task.name}")
     return 2 if absent else 0
+
+
+def facts() -> str:
+    """What the right file of each data set gives, as a Markdown table."""
+    heads = ["name", "positive", "target", "rows", "train", "target stream"]
+    heads += ["train rate", "target rate", "width", "time"]
+    lines = [
+        f"| {' | '.join(heads)} |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for name in data.names():
+        task = data.task(name)
+        want = task.fingerprint.expected
+        rates = [_rate(want, split) for split in ("train", "ood_test")]
+        sizes = [_cell(want.get(key)) for key in ("rows", "train", "ood_test")]
+        cells = [f"`{name}`", task.label, task.domain, *sizes, *rates, _cell(want.get("width"))]
+        lines.append(f"| {' | '.join([*cells, task.time or 'raw row'])} |")
+    return "\n".join(lines)
+
+
+def _rate(want: Mapping[str, Expected], split: str) -> str:
+    """The share of positives: exact where the count is known, else the middle of the published range."""
+    match want.get(f"positive {split}"), want.get(split), want.get(f"rate {split}"):
+        case int(count), int(size), _:
+            return f"{count / size:.3f}"
+        case _, _, (low, high):
+            return f"about {(low + high) / 2:.3f}"
+        case _:
+            return "not published"
+
+
+def _cell(number: Expected | None) -> str:
+    match number:
+        case None:
+            return "not published"
+        case (low, high):
+            return f"{low:,} to {high:,}"
+        case _:
+            return f"{number:,}"
 
 
 def _look(names: tuple[str, ...]) -> list[Status]:

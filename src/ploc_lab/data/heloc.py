@@ -59,7 +59,7 @@ TASK = Task(
     files=(FILE,),
     read=read,
     columns=COLUMNS,
-    label="repaid (RiskPerformance is Good)",
+    label="repaid: RiskPerformance is Good",
     domain="ExternalRiskEstimate > 63, the better risks",
     fingerprint=Fingerprint(
         {
