@@ -51,9 +51,7 @@ def seconds(loop, *arguments):
 def main() -> None:
     records = list(datasets.Phishing())
     source, target = records[:600], records[600:]
-    print(
-        f"river {river.__version__}, {len(target)} records, median of {ROUNDS} rounds, time by the bare model's"
-    )
+    print(f"river {river.__version__}, {len(target)} records, ratios to the bare model, median of {ROUNDS}")
     print(f"{'':36s} {'records/s':>10s} {'step_one':>9s} {'frozen':>7s} {'learning':>9s}")
     for name, make in MODELS.items():
         model = trained(make, source)
