@@ -17,4 +17,8 @@ class BatchFree(OutputMethod):
             raise ValueError(f"batch size must be at least 1, got {batch}")
         z = np.asarray(z, dtype=np.float64)
         check(z)
-        return self.finite(self.answer(z, f), as_answer(z)) if len(z) else as_answer(z)
+        return self.finite(self.stream(z, f), as_answer(z)) if len(z) else as_answer(z)
+
+    def stream(self, z: Floats, f: NDArray[Any] | None, /) -> Answer:
+        """Answer rows that came one by one."""
+        return self.answer(z, f)

@@ -86,24 +86,28 @@ class Ploc(BatchFree):
 
     def answer(self, z: Floats, _f: Floats | None, /) -> Answer:
         """Centre one batch and let it move the origin."""
-        return as_answer(self.centred(z))
+        return self.centred(z, rowwise=self.by == "row")
 
     def replay(self, z: Floats, f: NDArray[Any] | None = None, batch: int = 1) -> Answer:
-        """Centre the stream, in one pass unless `by` says otherwise."""
-        if self.by == "batch":
+        """Centre the stream, in one pass unless batches are to be centred together."""
+        if self.by == "batch" and batch > 1:
             return OutputMethod.replay(self, z, f, batch)
         return super().replay(z, f, batch)
 
-    def centred(self, z: Floats) -> Floats:
-        """Centred logits of the stream's next rows."""
+    def stream(self, z: Floats, _f: NDArray[Any] | None, /) -> Answer:
+        """Centre rows that came one by one: a batch of one has no other rows to be centred with."""
+        return self.centred(z, rowwise=True)
+
+    def centred(self, z: Floats, *, rowwise: bool) -> Answer:
+        """Answer the stream's next rows by the rows before each, or by the rows before them all."""
         if self.center is None:
             self.center = self.start(z)
         self.step(len(z))
-        if self.by == "row":
-            return self.center.replay(z, logits=True)
-        centred = self.center.predict(z, logits=True)
+        if rowwise:
+            return as_answer(self.center.replay(z, logits=True))
+        scores = self.center.predict(z, logits=True)
         self.center.observe(z)
-        return centred
+        return as_answer(scores)
 
     def start(self, z: Floats) -> PLOC:
         """A new centre for logits of this shape."""
@@ -133,6 +137,6 @@ class PlocK(Ploc):
         ours=True,
     )
 
-    def answer(self, z: Floats, _f: Floats | None, /) -> Answer:
-        """Centre one batch of rows and let it move the origins."""
-        return from_rows(self.centred(as_rows(z)), z)
+    def centred(self, z: Floats, *, rowwise: bool) -> Answer:
+        """Answer the stream's next rows, each as K logits."""
+        return from_rows(super().centred(as_rows(z), rowwise=rowwise).scores, z)
