@@ -8,8 +8,9 @@ from pathlib import Path
 def data_root() -> Path:
     """Folder of the raw files: `$PLOC_DATA`, else `ploc` in the user's cache folder.
 
-    >>> import os; os.environ["PLOC_DATA"] = "/srv/data"
-    >>> data_root().as_posix()
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, PLOC_DATA="/srv/data"):
+    ...     data_root().as_posix()
     '/srv/data'
     """
     chosen = os.environ.get("PLOC_DATA")

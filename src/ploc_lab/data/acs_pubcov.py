@@ -1,13 +1,16 @@
 """ACS public coverage: who is publicly insured, learned without and met with a disability, 2014-2018."""
 
 import io
+import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
+from rich.console import Console
+from rich.progress import track
 
-from ploc_lab.data.task import (
+from ploc_lab.data.schema import (
     Columns,
     Download,
     Fingerprint,
@@ -64,7 +67,9 @@ _RAW = ("PUBCOV", "DIS", "PINCP", "AGEP", "SEX", "RAC1P", *(name for name in ONE
 
 def read(files: Sequence[Path]) -> Table:
     """The person files, year by year and state by state; blanks are 0, filtered as the files are read."""
-    return table(pl.concat([_state(path) for path in files]))
+    console, quiet = Console(stderr=True), not sys.stderr.isatty()
+    states = track(files, "reading the census files", console=console, disable=quiet, transient=True)
+    return table(pl.concat([_state(path) for path in states]))
 
 
 def table(people: pl.DataFrame, white: int = 1) -> Table:

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from ploc_lab.data import acs_pubcov
-from ploc_lab.data.task import Columns, Fingerprint, Source, Table, Task, require
+from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, require
 
 FILES = ("acs_pubcov/ACSPublicCoverage.test.parquet", "acs_pubcov/ACSPublicCoverage.validation.parquet")
 COLUMNS = Columns(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ploc_lab.data.task import Columns, Fingerprint, Source, Table, Task, WrongDataError, require
+from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, WrongDataError, require
 
 FILE = "anes/anes_timeseries_cdf_csv_20220916.csv"
 STATE = "VCF0901b"

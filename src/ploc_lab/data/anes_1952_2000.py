@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ploc_lab.data.task import Columns, Fingerprint, Source, Table, Task, require
+from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, require
 
 FILE = "anes/anes_1952_2000.parquet"
 SOUTH = 3

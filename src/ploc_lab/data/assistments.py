@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ploc_lab.data.task import Columns, Fingerprint, Source, Table, Task, require
+from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, require
 
 FILE = "assistments/2012-2013-data-with-predictions-4-final.csv"
 SCHOOLS = (5040.0, 11502.0, 11318.0, 11976.0, 12421.0, 12379.0, 11791.0, 8359.0, 12406.0, 7594.0)

@@ -11,7 +11,7 @@ from rich.table import Table
 from ploc_lab import data, paths
 from ploc_lab.data.fetch import fetch as download
 from ploc_lab.data.status import Status, status
-from ploc_lab.data.task import Expected
+from ploc_lab.data.schema import Expected
 
 app = App(name="data", help="The data sets: what they are, whether they are here, and how to get them.")
 
@@ -40,7 +40,7 @@ def list_(*, markdown: Annotated[bool, Parameter(negative=())] = False) -> int:
         "right",
     ):
         table.add_column(heading, justify="right" if heading.startswith("rows") else "left", overflow="fold")
-    for one in _look(()):
+    for one in map(status, data.names()):
         sizes = [one.expected.get(key) for key in ("rows", "ood_test")]
         table.add_row(
             one.name,
@@ -67,7 +67,7 @@ def check(*names: str, as_json: Annotated[bool, Parameter(name="--json", negativ
     as_json
         Print JSON for programs instead of lines.
     """
-    found = list(_look(names))
+    found = [status(name) for name in names or data.names()]
     if as_json:
         print(json.dumps([one.asdict() for one in found], indent=1))  # noqa: T201
     else:
@@ -145,16 +145,6 @@ def _cell(number: Expected | None) -> str:
             return f"{low:,} to {high:,}"
         case _:
             return f"{number:,}"
-
-
-def _look(names: tuple[str, ...]) -> list[Status]:
-    """The status of each, with a spinner on stderr while large files are read."""
-    console = Console(stderr=True)
-    found = []
-    for name in names or data.names():
-        with console.status(f"reading {name}"):
-            found.append(status(name))
-    return found
 
 
 def _verdict(one: Status) -> str:

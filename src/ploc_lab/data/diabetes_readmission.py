@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ploc_lab.data.task import (
+from ploc_lab.data.schema import (
     Columns,
     Download,
     Fingerprint,

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ploc_lab.data.task import Columns, WrongDataError
+from ploc_lab.data.schema import Columns, WrongDataError
 
 BINS = 5
 Index = slice | NDArray[np.integer[Any]]
@@ -39,15 +39,18 @@ class Encoded:
     def rows(self, index: Index | None = None) -> NDArray[np.float32]:
         """Rows of X as the network sees them: (n, d) float32, assembled now."""
         index = slice(None) if index is None else index
+        if not isinstance(index, slice) and np.ndim(index) != 1:
+            raise TypeError(
+                f"rows takes a slice or an array of positions, got {index!r}; one row is [i] or i:i+1"
+            )
         numeric = self.numeric[index]
         out = np.zeros((len(numeric), self.d), dtype=np.float32)
         first = numeric.shape[1]
         out[:, :first] = numeric
-        # One flat scatter a block: the position of the single 1 of each row.
+        # The single 1 of every block of every row, by its place in the flat array.
         starts = first + np.cumsum(self.widths) - self.widths
-        flat, at = out.reshape(-1), np.arange(len(out), dtype=np.int64) * self.d
-        for start, code in zip(starts, self.codes[index].T, strict=True):
-            flat[at + (start + code)] = 1.0
+        at = np.arange(0, out.size, self.d)[:, None]
+        out.reshape(-1)[at + starts + self.codes[index]] = 1.0
         out[:, self.d - self.passthrough.shape[1] :] = self.passthrough[index]
         return out
 

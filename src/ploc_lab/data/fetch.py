@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from ploc_lab.data.task import Download, Task
+    from ploc_lab.data.schema import Download, Task
 
     Report = Callable[[int, int | None], None]
 
@@ -91,7 +91,7 @@ def _transfer(url: str, part: Path, tag: Path, report: Report | None) -> int | N
         headers["Range"] = f"bytes={start}-"
         # A server whose file has changed since answers with the whole of the new one.
         if tag.is_file():
-            headers["If-Range"] = tag.read_text(encoding="ascii")
+            headers["If-Range"] = tag.read_text(encoding="latin-1")
     try:
         # S310: the address is the registry's own, never a user's.
         response: HTTPResponse = urlopen(Request(url, headers=headers), timeout=TIMEOUT)  # noqa: S310
@@ -108,7 +108,7 @@ def _transfer(url: str, part: Path, tag: Path, report: Report | None) -> int | N
         elif not (span := response.headers.get("Content-Range", "")).startswith(f"bytes {start}-"):
             raise HTTPException(f"asked for the bytes from {start:,}, the server sends {span or 'others'!r}")
         if mark := response.headers.get("ETag") or response.headers.get("Last-Modified"):
-            tag.write_text(mark, encoding="ascii")
+            tag.write_text(mark, encoding="latin-1")
         length = response.headers.get("Content-Length")
         total = None if length is None else start + int(length)
         done = start

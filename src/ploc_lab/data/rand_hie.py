@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ploc import randhie
-from ploc_lab.data.task import Columns, Fingerprint, Source, Table, Task
+from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task
 
 FILE = str(resources.files("ploc") / "data" / "randhie.csv.gz")
 OFTEN = 2

@@ -1,8 +1,11 @@
+import doctest
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from ploc_lab.data import commands
+from ploc_lab import data, paths
+from ploc_lab.data import commands, schema, splits
 
 PAGE = Path(__file__).parents[3] / "docs" / "data.md"
 
@@ -19,3 +22,10 @@ def test_the_code_of_the_page_runs():
     exec(code, names)
     assert len(names["y"]) == 2_148
     np.testing.assert_allclose(names["rate"], 4_854 / 14_242)
+
+
+@pytest.mark.parametrize("module", [paths, data, splits, schema], ids=lambda module: module.__name__)
+def test_the_examples_run(module):
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed

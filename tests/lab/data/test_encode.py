@@ -7,7 +7,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
 from ploc_lab.data.encode import encode
-from ploc_lab.data.task import Columns, WrongDataError
+from ploc_lab.data.schema import Columns, WrongDataError
 
 ALL = np.arange(4)
 
@@ -101,6 +101,8 @@ def test_rows_are_assembled_for_any_index():
     np.testing.assert_array_equal(x.rows(np.array([7, 0, 7])), full[[7, 0, 7]])
     np.testing.assert_array_equal(x[10:30].rows(slice(2, 4)), full[12:14])
     assert x.rows(slice(0, 0)).shape == (0, x.d)
+    with pytest.raises(TypeError, match="a slice or an array of positions, got 3"):
+        x.rows(3)
     assert (full[:, 1:].sum(axis=1) == 1).all()
 
 

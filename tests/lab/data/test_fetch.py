@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ploc_lab.data.fetch import FetchError, fetch, get
-from ploc_lab.data.task import Download, Source
+from ploc_lab.data.schema import Download, Source
 
 CONTENT = bytes(range(256)) * 400
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ploc_lab.data.task import Fingerprint, WrongDataError, require
+from ploc_lab.data.schema import Fingerprint, WrongDataError, require
 
 
 def test_a_fingerprint_names_every_number_that_differs_with_both_values():
