@@ -1,0 +1,52 @@
+"""Every Python block of the README and of docs/ runs as it stands, page by page, warnings being errors."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(python[^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page, spark):
+    """The page's code, each block on its own lines so that a traceback points into the page."""
+    text = page.read_text()
+    return [
+        (text[: match.start(2)].count("\n"), match[2])
+        for match in FENCE.finditer(text)
+        if ("spark" in match[1].split()) == spark
+    ]
+
+
+def run(page, spark):
+    namespace = {"__name__": "__main__"}
+    for line, code in blocks(page, spark):
+        exec(compile("\n" * line + code, str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, spark=False)], ids=lambda p: p.name)
+def test_code_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(page, spark=False)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, spark=True)], ids=lambda p: p.name)
+def test_spark_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(page, spark=True)
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_no_page_names_a_machine(page):
+    assert not re.search(
+        r"/work/|/root/|/tmp/bash|" + re.escape(os.sep.join(("", "home", ""))), page.read_text()
+    )
