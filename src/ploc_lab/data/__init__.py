@@ -11,8 +11,8 @@ import polars as pl
 from ploc_lab import paths
 from ploc_lab.data import cache, encode, splits
 from ploc_lab.data.dataset import Dataset, Part
-from ploc_lab.data.stream import SealedError, Stream
 from ploc_lab.data.schema import Fingerprint, Task, WrongDataError
+from ploc_lab.data.stream import SealedError, Stream
 
 __all__ = [
     "Dataset",

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from ploc_lab import data, paths
 from ploc_lab.data.fetch import fetch as download
-from ploc_lab.data.status import Status, status
 from ploc_lab.data.schema import Expected
+from ploc_lab.data.status import Status, status
 
 app = App(name="data", help="The data sets: what they are, whether they are here, and how to get them.")
 

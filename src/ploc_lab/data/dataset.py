@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ploc_lab.data.encode import Encoded, Index
+from ploc_lab.data.schema import Task
 from ploc_lab.data.splits import NAMES, SOURCE
 from ploc_lab.data.stream import ORDERS, Labels, Order, SealedError, Stream, resample, sealed
-from ploc_lab.data.schema import Task
 
 
 class Part:
