@@ -1,4 +1,4 @@
-"""Every number and picture of these pages: `python -m docs` makes all, `python -m docs choosing` one page's."""
+"""Every number and picture of these pages: `python -m docs` makes all, `python -m docs choosing` one."""
 
 import importlib
 import sys
