@@ -48,5 +48,3 @@ def test_links_between_pages_lead_somewhere(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_no_page_names_a_machine(page):
     assert not re.search(r"/(work|root|home|tmp)/", page.read_text())
-        r"/work/|/root/|/tmp/bash|" + re.escape(os.sep.join(("", "home", ""))), page.read_text()
-    )
