@@ -174,6 +174,11 @@ def plan_of(  # noqa: PLR0917 - the arguments of center, in its order
     lazy = isinstance(frame, nw.LazyFrame)
     if lazy and not (order or deferred or frame.implementation.is_polars()):
         raise ValueError("rows of a relation have no order of their own; name the column(s) with order_by=")
+    unread = [name for name in (*source, *keys, *order) if "." in name or "`" in name]
+    if unread and lazy and not (frame.implementation.is_polars() or frame.implementation.is_duckdb()):
+        raise ValueError(
+            f"PySpark takes the dot or backtick in {unread[0]!r} for syntax; rename the column first"
+        )
     # Two probability columns are one relative logit, as in links.from_proba; two logit columns are two.
     names = [""] if len(source) == 1 or (is_proba and len(source) == 2) else [f"_{name}" for name in source]
     anchors = links.reals(np.asarray(anchor), "anchor")
@@ -362,20 +367,16 @@ def _sql(frame: nw.LazyFrame[Any], plan: Plan) -> nw.LazyFrame[Any]:
             frame = nw.from_native(spark.blocked(frame.to_native(), plan.order, z, s, n, plan.blocks))
             streams = (spark.BLOCK,)
         frame = _running(frame, plan, streams, z, s, n, carried=unkeyed_spark)
-    shift = [
-        nw.when(nw.col(n) > 0).then(nw.col(b) / nw.col(n) - a).otherwise(nw.lit(0.0))
-        for b, a in zip(s, plan.anchor, strict=True)
-    ]
+    mu = tuple(f"{TEMP}mu{k}" for k in range(len(z)))
     frame = frame.with_columns(
-        *(e.alias(name) for e, name in zip(shift, plan.shifts, strict=True)),
-        nw.col(n).cast(nw.Int64).alias(plan.count),
+        nw.when(nw.col(n) > 0).then(nw.col(b) / nw.col(n) - anchor).otherwise(nw.lit(0.0)).alias(c)
+        for b, c, anchor in zip(s, mu, plan.anchor, strict=True)
     )
-    frame = frame.with_columns(
-        *((nw.col(a) - nw.col(b)).alias(a) for a, b in zip(z, plan.shifts, strict=True))
-    )
+    frame = frame.with_columns((nw.col(a) - nw.col(c)).alias(a) for a, c in zip(z, mu, strict=True))
     answers = [_sigmoid(z[0])] if len(z) == 1 else _softmax(z)
-    frame = frame.with_columns(*(e.alias(name) for e, name in zip(answers, plan.answers, strict=True)))
-    return frame.select(*plan.columns, *plan.added)
+    added = (*answers, *map(nw.col, mu), nw.col(n).cast(nw.Int64))
+    frame = frame.with_columns(e.alias(name) for e, name in zip(added, plan.added, strict=True))
+    return frame.drop(name for name in frame.collect_schema() if name.startswith(TEMP))
 
 
 def _running(  # noqa: PLR0917 - the columns, in the order they are made

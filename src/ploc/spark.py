@@ -108,8 +108,8 @@ class Center(StatefulProcessor):
         for place, _ in placed:
             if last is not None and place <= tuple(last) and self.late == "refuse":
                 raise ValueError(
-                    f"ploc: {self._words(place)} comes after {self._words(last)}, where {of}: name further columns "
-                    "in order_by= if they tie, or take such rows as they arrive with late='arrival'"
+                    f"ploc: {self._words(place)} comes after {self._words(last)}, where {of}: name further "
+                    "columns in order_by= if they tie, or take such rows as they arrive with late='arrival'"
                 )
             last = place if last is None else max(place, tuple(last))
         Z = self._logits([row for _, row in placed])

@@ -254,6 +254,12 @@ def test_keys_may_be_several_columns(make):
     check(got, expected(rows, ["z"], ("tenant", "shop")), *ONE)
 
 
+def test_names_may_be_anything(make):
+    odd = {"z": 'a "logit" of `mine`', "t": "a.t", "tenant": "the tenant's"}
+    got = read(center(make(table().rename(odd)), odd["z"], by=odd["tenant"], order_by=odd["t"]))
+    check(got, expected(table(), ["z"], ("tenant",)), *ONE)
+
+
 def test_the_callers_own_kind_comes_back(make):
     frame = make(table())
     assert type(center(frame)) is type(frame)
@@ -274,6 +280,8 @@ def test_a_filter_afterwards_hides_rows_and_changes_no_answer(engine):
     whole = center(rows).filter(pl.col("t") >= 100)
     assert late["ploc_count"].to_list() == whole["ploc_count"].to_list()
     assert late["ploc_proba"].to_numpy() == pytest.approx(whole["ploc_proba"].to_numpy(), abs=1e-12)
+    few = read(nw.from_native(center(MAKE[engine](rows), deferred=True)).head(3).to_native())
+    assert few["ploc_count"].to_list() == [120] * 3
     bad = rows.with_columns(z=pl.when(pl.col("t") == 3).then(math.nan).otherwise(pl.col("z")))
     lazy = nw.from_native(center(MAKE[engine](bad)))
     with pytest.raises(REFUSALS, match=r"(?i)nan"):  # the bad row is hidden, its part in the sums is not
