@@ -107,7 +107,7 @@ class PLOCClassifier(base.Wrapper, base.Classifier):  # type: ignore[type-arg]
         """The model's answer in logits over the known labels; None where it names another label or none."""
         labels = self._labels
         total = sum(source.values())
-        if not total > 0.0:
+        if total == 0.0:
             return None
         if len(labels) == 2:
             no, yes = source.get(labels[0]), source.get(labels[1])
