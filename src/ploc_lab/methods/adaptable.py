@@ -19,7 +19,7 @@ from ploc_lab.methods.protocol import (
     from_rows,
 )
 
-BLOCK = 512
+BLOCK = 512  # rows answered at once: the guesses of a longer chain take more rounds to settle
 
 
 class AdapTable(OutputMethod):
@@ -81,8 +81,9 @@ class AdapTable(OutputMethod):
             raise ValueError(f"logits of {rows.shape[1]} classes, but the source prior has {classes}")
         scores = np.empty_like(rows)
         whole = len(z) - len(z) % batch
-        for start in range(0, whole, BLOCK * batch):
-            part = slice(start, min(start + BLOCK * batch, whole))
+        together = batch * max(1, BLOCK // batch)
+        for start in range(0, whole, together):
+            part = slice(start, min(start + together, whole))
             scores[part] = self._correct(rows[part].reshape(-1, batch, classes)).reshape(-1, classes)
         if whole < len(z):
             scores[whole:] = self._correct(rows[None, whole:])[0]

@@ -20,7 +20,7 @@ from ploc_lab.methods.protocol import (
 )
 
 Affinity = Literal["knn", "rbf", "linear"]
-ENTRIES = 1 << 22  # distances held at once: 32 MiB
+ENTRIES = 1 << 20  # distances held at once: 8 MiB
 
 
 class LAME(OutputMethod):
