@@ -79,8 +79,7 @@ def load(name: str, root: Path | None = None, fingerprint: Fingerprint | None = 
             f"{name}: {absent[0]} is not here{f' (and {len(absent) - 1} more)' if len(absent) > 1 else ''}; "
             f"`ploc-lab data fetch {name}` gets it or says how, $PLOC_DATA names another folder"
         )
-    code = [Path(inspect.getfile(part)) for part in (chosen.read, encode, splits)]
-    folder = paths.work_root() / "cache" / f"{name}-{cache.key([*files, *code])[:16]}"
+    folder = paths.work_root() / "cache" / f"{name}-{cache.key([*files, *_code(chosen)])[:16]}"
     kept = cache.read(folder)
     arrays, card, digest = kept or _build(chosen, files)
     _check(chosen, fingerprint, card["found"], files)
@@ -95,6 +94,14 @@ def load(name: str, root: Path | None = None, fingerprint: Fingerprint | None = 
 def _files(chosen: Task, root: Path | None) -> list[Path]:
     """The raw files; an absolute path (a file that comes with the package) stays what it is."""
     return [(root or paths.data_root()) / file for file in chosen.files]
+
+
+def _code(chosen: Task) -> list[Path]:
+    """The source files that a table depends on: the encoder, the reader, and what of ours the reader uses."""
+    reader = inspect.getmodule(chosen.read)
+    used = (part for part in vars(reader).values() if inspect.ismodule(part))
+    ours = (part for part in used if part.__name__.startswith("ploc"))
+    return [Path(inspect.getfile(part)) for part in (encode, splits, reader, *ours) if part]
 
 
 def _build(chosen: Task, files: list[Path]) -> cache.Kept:
@@ -130,8 +137,9 @@ def _check(chosen: Task, other: Fingerprint | None, found: Mapping[str, float], 
     """Refuse a table that is not the one, with all that differs."""
     differences = (other or chosen.fingerprint).differences(found)
     if differences:
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
         raise WrongDataError(
-            f"{files[0]} is not the {chosen.name} of the study; {'; '.join(differences)}. "
+            f"{files[0]}{more}: not the {chosen.name} of the study; {'; '.join(differences)}. "
             f"`ploc-lab data fetch {chosen.name}` says where the right one comes from",
             differences,
         )

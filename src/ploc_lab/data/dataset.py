@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ploc_lab.data.encode import Encoded, Index
 from ploc_lab.data.schema import Task
 from ploc_lab.data.splits import NAMES, SOURCE
-from ploc_lab.data.stream import ORDERS, Labels, Order, SealedError, Stream, resample, sealed
+from ploc_lab.data.stream import ORDERS, Labels, Order, Stream, resample, sealed
 
 
 class Part:
@@ -121,6 +121,3 @@ class Dataset:
         elif order == "permuted":
             index = np.random.default_rng(seed).permutation(len(table))
         return Stream(self.name, table, self._labels, index[:limit], order)
-
-
-__all__ = ["Dataset", "Part", "SealedError", "Stream"]

@@ -80,6 +80,15 @@ def test_other_content_is_another_entry_and_another_fingerprint(raw, tmp_path, w
     assert len(list((work / "cache").iterdir())) == 2
 
 
+def test_a_table_depends_on_the_code_that_read_it():
+    def code(name):
+        return {path.stem for path in data._code(data.task(name))}
+
+    assert code("heloc") == {"encode", "splits", "heloc"}
+    assert code("acs_pubcov_2018") == {"encode", "splits", "acs_pubcov_2018", "acs_pubcov"}
+    assert code("rand_hie") == {"encode", "splits", "rand_hie", "randhie"}
+
+
 def test_a_cached_table_is_checked_like_a_fresh_one(raw, tmp_path):
     data.load("heloc", tmp_path, ANY)
     with pytest.raises(data.WrongDataError, match="rows: expected 10,459, found 40"):
