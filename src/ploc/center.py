@@ -87,6 +87,7 @@ class PLOC:
             centred = (z - self.shift) / self._origin.scale  # both exact where they are 0 and 1
             return centred if logits else self._link(centred)
         Z, single = self._take(z)
+        Z = Z.astype(np.float64, copy=False)
         self._refuse_beyond(Z)
         centred = self._centre(Z, self._origin.shift, self._origin.scale, self.count)
         answer = centred if logits else self._link(centred)

@@ -305,6 +305,15 @@ def test_scalars_of_numpy_give_floats():
     assert c.shift == 1.0
 
 
+def test_float32_is_answered_in_float64():
+    z = np.array([0.1, -0.7, 2.3], dtype=np.float32)
+    for answer in (PLOC().replay(z), PLOC().predict(z), deferred(z)[0], PLOC().predict(z, logits=True)):
+        assert answer.dtype == np.float64
+    assert deferred(z)[0].tolist() == deferred(z.astype(np.float64))[0].tolist()
+    row = PLOC(classes=3).step(z)
+    assert row.tolist() == PLOC(classes=3).step(z.astype(np.float64)).tolist()
+
+
 def test_float32_never_accumulates():
     z = np.full(100_000, 0.1, dtype=np.float32)
     c = PLOC()
