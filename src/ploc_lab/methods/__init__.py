@@ -69,7 +69,7 @@ _REGISTRY = (
     # Label shift, from the batch as published and from the past (ours).
     Spec("em", "em:EM"),
     Spec("em_bcts", "em:EM", {"bcts": True}, "calibrated on labelled source rows"),
-    Spec("em_prequential", "em:EM", {"prequential": True}, "from the past; a control as cheap as PLOC"),
+    Spec("em_prequential", "em:EM", {"prequential": True}, "from the past; the label-shift control"),
     Spec("em_bcts_prequential", "em:EM", {"prequential": True, "bcts": True}, "from the past, calibrated"),
     Spec("bbse_hard", "bbse:BBSE"),
     Spec("bbse_soft", "bbse:BBSE", {"soft": True}, "posteriors in place of decisions"),
