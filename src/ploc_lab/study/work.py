@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -48,6 +49,7 @@ CORE = {
     "data": pl.String, "versions": pl.String,
 }  # fmt: skip
 COST_ROWS = 500
+_TRACING = threading.Lock()  # torch traces a step's graph through state of the whole process
 CAP = 20_000  # rows of a stream at a set positive rate, at most
 SMALL = 2_000  # shorter target splits are drawn with replacement, as the paper does for ASSISTments
 
@@ -283,9 +285,10 @@ def _adapted(cell: Cell, bench: Bench, facts: Facts) -> Played:
         sources = [bench.source(seed, features=True) for seed in cell.seeds]
         x = stream.rows(slice(None))
         start = time.perf_counter()
-        results = lockstep.run(
-            cell.method, nets, sources, x, batch=cell.batch, logits=logits, **_arguments(cell)
-        )
+        with _TRACING:
+            results = lockstep.run(
+                cell.method, nets, sources, x, batch=cell.batch, logits=logits, **_arguments(cell)
+            )
         _keep(path, results, (time.perf_counter() - start) / len(nets))
     answers, reports, seconds = _kept(path)
     y = evaluate.open_labels(stream, answers)

@@ -24,8 +24,9 @@ def cells(grid: Grid) -> list[Cell]:
 def tables(cells: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Table 1: means over the paper's tasks at hand and five checkpoints; beside it, over all data sets.
 
-    `d_auroc` is the mean distance of a method's AUROC from its source's on the same rows (closest is best),
-    `best` names the metrics in which a row is the best of its backbone.
+    `auroc_distance` is the mean distance of a method's AUROC from its source's on the same rows (closest is
+    best), `no_op` says that a method answered as its source everywhere, `best` names the metrics in which a
+    row is the best of its backbone; a no-op is the best of nothing.
     """
     rows = frames.whole(frames.against(frames.plain(cells)))
     return {"main": summary(frames.paper_only(rows)), "main_all": summary(rows)}
@@ -34,7 +35,10 @@ def tables(cells: pl.DataFrame) -> dict[str, pl.DataFrame]:
 def summary(rows: pl.DataFrame) -> pl.DataFrame:
     """The mean row of each backbone and method, the best of each metric named."""
     table = frames.means(rows, ["backbone", "method"], [*METRICS, "d_accuracy", "d_auroc", "d_ece"])
-    away = rows.group_by("backbone", "method").agg(pl.col("d_auroc").abs().mean().alias("auroc_distance"))
+    moved = pl.max_horizontal(pl.col(f"d_{name}").abs() for name in METRICS)
+    away = rows.group_by("backbone", "method").agg(
+        pl.col("d_auroc").abs().mean().alias("auroc_distance"), (moved.max() < 1e-9).alias("no_op")
+    )
     table = table.join(away, on=["backbone", "method"])
     names = [*PAPER, *rows["method"].unique(maintain_order=True)]
     table = frames.in_order(table, backbone=BACKBONES, method=names)
@@ -43,13 +47,14 @@ def summary(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _with_best(table: pl.DataFrame) -> pl.DataFrame:
     """Mark the best of each metric within a backbone; AUROC's is the closest to the source's."""
-    others = pl.col("method") != "source"
+    judged = (pl.col("method") == "source") | ~pl.col("no_op")
+    moving = ~pl.col("no_op")
     marks: list[pl.Expr] = []
     for name in METRICS:
         if name == "auroc":
-            score: pl.Expr = pl.when(others).then(-pl.col("auroc_distance")).otherwise(None)
+            score: pl.Expr = pl.when(moving).then(-pl.col("auroc_distance"))
         else:
-            score = -pl.col(name) if name in LOWER else pl.col(name)
+            score = pl.when(judged).then(-pl.col(name) if name in LOWER else pl.col(name))
         best = score == score.max().over("backbone")
         marks.append(pl.when(best).then(pl.lit(name)))
     return table.with_columns(pl.concat_list(marks).list.drop_nulls().list.join(" ").alias("best"))

@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import pytest
+
+from ploc_lab.study import code
+
+
+def test_comments_docstrings_and_layout_do_not_count():
+    bare = "def f(x):\n    return x + 1\n"
+    dressed = '# why\ndef f( x ):  # here\n    """Docs."""\n    return (x\n        + 1)\n'
+    assert code.normal(dressed) == code.normal('def f(x):\n    """Other."""\n    return x + 1\n')
+    assert code.normal(bare) != code.normal(bare.replace("1", "2"))
+
+
+def test_a_string_that_is_no_docstring_counts():
+    assert code.normal("x = 'a'") != code.normal("x = 'b'")
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A house of three modules, `a` importing `b`, whose files a test may change."""
+    texts = {
+        "ploc_lab.a": "from ploc_lab.b import f\nimport numpy\n",
+        "ploc_lab.b": "from ploc_lab import c\n\ndef f():\n    return c.N\n",
+        "ploc_lab.c": "N = 1\n",
+    }
+
+    def write(name: str, text: str) -> None:
+        (tmp_path / name).write_text(text)
+        code._read.cache_clear()
+
+    for name, text in texts.items():
+        write(name, text)
+    monkeypatch.setattr(code, "_path", lambda name: path if (path := tmp_path / name).exists() else None)
+    yield write
+    code._read.cache_clear()
+
+
+def test_what_is_imported_counts_however_far(house):
+    before = code.digest("ploc_lab.a")
+    house("ploc_lab.c", "N = 2\n")
+    after = code.digest("ploc_lab.a")
+    assert after != before
+    house("ploc_lab.c", "N = 1  # as it was\n")
+    assert code.digest("ploc_lab.a") == before
+
+
+def test_what_is_not_imported_does_not_count(house):
+    before = code.digest("ploc_lab.c")
+    house("ploc_lab.a", "X = 5\n")
+    assert code.digest("ploc_lab.c") == before
+
+
+def test_a_module_without_source_is_refused(house):
+    with pytest.raises(ValueError, match=r"'ploc_lab\.nowhere'"):
+        code.digest("ploc_lab.nowhere")
+
+
+def test_ploc_rests_on_the_library_and_the_source_method_does_not_rest_on_origins():
+    assert code.digest("ploc_lab.methods.ploc") != code.digest("ploc_lab.methods.source")
