@@ -15,7 +15,7 @@ from ploc import links
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32] | torch.Tensor
-Needs = Literal["logits", "features", "gradients", "labels"]
+Needs = Literal["logits", "features", "network", "gradients", "labels"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,30 @@
+"""FTAT's local consistency: whose predicted class agrees with that of the rows near it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def agrees(x: Tensor, labels: Tensor, tolerance: float = 0.3) -> Tensor:
+    """Which rows keep to their neighbourhood, (S, B), for labels 0/1 (S, B) of the rows x (B, ...).
+
+    The neighbours of a row are the rows no farther than the mean of all B^2 distances, itself among them. It
+    is kept if the mean label around it is within the tolerance of its own.
+
+    >>> x = torch.tensor([[0.0], [0.1], [0.2], [0.3], [9.0]])
+    >>> agrees(x, torch.tensor([[1, 1, 0, 1, 0]]))
+    tensor([[ True,  True, False,  True,  True]])
+    """
+    if len(x) == 1:
+        return torch.ones_like(labels, dtype=torch.bool)
+    rows = x.flatten(1)
+    # Not by inner products: these are inexact for close rows, and equal rows must be at distance 0.
+    distance = torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist")
+    near = (distance <= distance.mean(dtype=torch.float64)).to(torch.float64)
+    around = labels.to(torch.float64) @ near / near.sum(0)  # near is symmetric
+    return (around - labels).abs() <= tolerance
