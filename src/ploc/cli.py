@@ -293,3 +293,7 @@ def _sentence(error: Exception) -> str:
 
 def _terminated(number: int, _: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

@@ -31,6 +31,8 @@ DECIDING = ("accuracy", "nll")
 """What the verdict looks at: the decisions, and the probabilities by a proper score."""
 LEVEL, DECIDING_LEVEL = 0.95, 0.975
 """Two deciding intervals at 97.5 % hold together at 95 % (Bonferroni)."""
+ENOUGH = 20
+"""Rows of each class below which no verdict is given: a bootstrap of fewer says little."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +84,17 @@ class Evidence:
 
     metrics: dict[str, Contrast]
     groups: dict[str, Contrast]
+    positives: int
+    negatives: int
     replicates: int
     block: int
 
     @property
     def verdict(self) -> Verdict:
         """Helps if a deciding metric is better beyond doubt and none is worse; hurts the other way round."""
+        if min(self.positives, self.negatives) < ENOUGH:
+            rows = f"{self.positives:,} positive and {self.negatives:,} negative rows"
+            return Verdict("no evidence", f"{rows} are too few; {ENOUGH} of each class are asked for.")
         signs = {name: self.metrics[name].better(DECIDING_LEVEL) for name in DECIDING}
         said = [self._said(name, sign) for name, sign in signs.items()]
         why = f"{said[0]}, {'but' if {*signs.values()} == {1, -1} else 'and'} {said[1]}."
@@ -166,6 +173,8 @@ def weigh(
             )
             for g, name in enumerate(names)
         },
+        int(labels.sum()),
+        int(rows - labels.sum()),
         replicates,
         block,
     )

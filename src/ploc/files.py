@@ -33,6 +33,9 @@ def whole(target: str | Path) -> Iterator[Path]:
     part = target.with_name(f".{target.name}.part")
     try:
         part.touch()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None
+    try:
         yield part
         _sync(part)
         os.replace(part, target)  # noqa: PTH105

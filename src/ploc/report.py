@@ -311,7 +311,9 @@ def _histogram(story: Story, who: str) -> str:
         )  # fmt: skip
         for part, tall in heights[who].items():
             chart.steps(edges, tall, role + part)
-        return chart.rule(x=0.0).text(0.0, 1.12 * top, "\u00a0called positive \u2192", dy=12).svg()
+        room = chart.px(high) - chart.px(0.0) > 120
+        words = "\u00a0called positive \u2192" if room else "\u2190 called negative\u00a0"
+        return chart.rule(x=0.0).text(0.0, 1.12 * top, words, "start" if room else "end", dy=12).svg()
 
     legend = (
         f"{_key('positive rows', role + ' fill')} and {_key('negative rows', 'outline')}. "

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -101,18 +105,25 @@ class Table:
 
     def write(self, batches: Iterator[pl.DataFrame], schema: dict[str, Any]) -> None:
         """Write pieces as one file, whole or not at all."""
+        stop = Event()
 
         def source(*_: object) -> Iterator[pl.DataFrame]:
-            return batches
+            return takewhile(lambda _: not stop.is_set(), batches)
 
-        with whole(self.path) as part, plain_errors(self.path):
-            rows = register_io_source(source, schema=schema)
-            if self.format == "parquet":
-                rows.sink_parquet(part)
-            elif self.format == "ndjson":
-                rows.sink_ndjson(part)
-            else:
-                rows.sink_csv(part, separator="\t" if self.format == "tsv" else ",")
+        rows = register_io_source(source, schema=schema)
+        sink: Any = {
+            "parquet": rows.sink_parquet,
+            "ndjson": rows.sink_ndjson,
+            "csv": rows.sink_csv,
+            "tsv": partial(rows.sink_csv, separator="\t"),
+        }[self.format]
+        # The engine holds its thread to the end; the main thread stays free to hear Ctrl-C.
+        with whole(self.path) as part, plain_errors(self.path), ThreadPoolExecutor(1) as pool:
+            try:
+                pool.submit(sink, part).result()
+            except BaseException:
+                stop.set()
+                raise
 
 
 def format_of(path: Path) -> Format:
@@ -321,8 +332,9 @@ class Score:
                 probs[where] = center.predict(z).reshape(rows)
             else:
                 counts[where] = center.count + np.arange(len(z))
-                shifts[where] = (z - center.copy().replay(z, logits=True)).reshape(rows)
-                probs[where] = center.replay(z).reshape(rows)
+                centred = center.replay(z, logits=True)
+                shifts[where] = (z - centred).reshape(rows)
+                probs[where] = (links.sigmoid if centred.ndim == 1 else links.softmax)(centred).reshape(rows)
         columns = {name: probs[:, k] for k, name in enumerate(self._probas)}
         columns |= {name: shifts[:, k] for k, name in enumerate(self._shifts)}
         return pl.DataFrame({**columns, f"{self.prefix}count": counts})

@@ -1,0 +1,195 @@
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+from ploc import PLOC
+from ploc.keyed import Keyed
+
+RUN = [sys.executable, "-m", "ploc.cli"]
+
+
+def ploc(*words, folder=None, stdin=b"", **options):
+    return subprocess.run(
+        [*RUN, *map(str, words)],
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+@pytest.fixture
+def rows(tmp_path):
+    frame = pl.DataFrame(
+        {"z": [1.0, -2.0, 0.5, 3.0], "y": [1, 0, 0, 1], "t": [4, 3, 2, 1], "k": list("abab")}
+    )
+    frame.write_csv(tmp_path / "rows.csv")
+    return frame
+
+
+def test_score_answers_a_file(tmp_path, rows):
+    done = ploc("score", "rows.csv", "--logit", "z", "--order-by", "t", "-o", "out.csv", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    out = pl.read_csv(tmp_path / "out.csv")
+    assert out["ploc_proba"].to_list()[::-1] == PLOC().replay(rows["z"].to_numpy()[::-1]).tolist()
+
+
+def test_score_begins_with_a_state_and_saves_it(tmp_path, rows):
+    words = [
+        "score",
+        "rows.csv",
+        "--logit",
+        "z",
+        "--by",
+        "k",
+        "--state",
+        "s.json",
+        "--deferred",
+        "-o",
+        "out.parquet",
+    ]
+    for run in (1, 2):
+        assert ploc(*words, folder=tmp_path).returncode == 0
+        assert Keyed(by="k").load(tmp_path / "s.json").lines == 4 * run
+    assert pl.read_parquet(tmp_path / "out.parquet")["ploc_count"].to_list() == [4] * 4
+    done = ploc(*[w for w in words if w not in ("--by", "k")], folder=tmp_path)
+    assert done.returncode == 2
+    assert b"was saved with by = 'k'" in done.stderr
+
+
+def test_score_and_stream_share_their_states(tmp_path, rows):
+    assert (
+        ploc(
+            "score", "rows.csv", "--logit", "z", "--state", "s.json", "-o", "out.csv", folder=tmp_path
+        ).returncode
+        == 0
+    )
+    done = ploc("stream", "--state", "s.json", folder=tmp_path, stdin=b'{"z": 0.0}\n')
+    assert json.loads(done.stdout)["ploc_shift"] == rows["z"].mean()
+    assert "goes on after line 4 (4 rows observed)" in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["score", "rows.csv", "--logit", "zz", "-o", "o.csv"],
+            "rows.csv has no column 'zz'; did you mean 'z'?",
+        ),
+        (
+            ["score", "row.csv", "--logit", "z", "-o", "o.csv"],
+            "row.csv: no such file; did you mean rows.csv?",
+        ),
+        (["score", "rows.csv", "-o", "o.csv"], "say which column holds the logit with --logit"),
+        (
+            ["score", "rows.csv", "--logit", "z", "--proba", "z", "-o", "o.csv"],
+            "--logit and --proba are two ways",
+        ),
+        (["score", "rows.csv", "--logit", "z", "-o", "no/o.csv"], "no/o.csv: there is no folder no"),
+        (["score", "rows.csv", "--logit", "z", "-o", "o.xls"], "the ending '.xls' is none of"),
+        (["score", "rows.csv", "--logit", "k", "-o", "o.csv"], "the logit 'k' of row 1 is 'a'"),
+        (["score", "rows.csv", "--logit", "z", "--anchor", "x", "-o", "o.csv"], "--anchor"),
+        (["score", "rows.csv", "--logit", "z", "--ordr-by", "t", "-o", "o.csv"], "--order-by"),
+        (["score", "rows.csv", "--logit", "z", "-o", "rows.csv"], "is the file that is read"),
+        (["score", "rows.csv", "--logit", "z", "--state", "rows.csv", "-o", "o.csv"], "holds no state"),
+        (["score"], "ploc score --help"),
+        (["scor"], 'Did you mean "score"?'),
+        (["stream", "--classes", "1"], "classes must be"),
+        (["stream", "--save-every", "-1"], "--save-every is -1.0"),
+        (["stream", "--on-bad", "skip"], "on-bad"),
+        (["report", "rows.csv", "--label", "t", "-o", "o.html"], "the label 't' of row 1 is '4', not 0 or 1"),
+        (["report", "rows.csv", "--by", "kk", "-o", "o.html"], "did you mean 'k'?"),
+    ],
+)
+def test_an_error_is_one_line_with_code_2_and_no_file(tmp_path, rows, words, message):
+    before = sorted(p.name for p in tmp_path.iterdir())
+    done = ploc(*words, folder=tmp_path)
+    told = done.stderr.decode()
+    assert done.returncode == 2, told
+    assert message in told
+    assert re.fullmatch(r"ploc: [^\n]+\n", told)
+    assert done.stdout == b""
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
+    assert pl.read_csv(tmp_path / "rows.csv").equals(rows)
+
+
+def test_a_folder_that_takes_no_files_is_an_error(tmp_path, rows):
+    done = ploc("score", "rows.csv", "--logit", "z", "-o", "/proc/o.csv", folder=tmp_path)
+    assert done.returncode == 2
+    assert re.fullmatch(rb"ploc: /proc/o.csv: [^\n]+\n", done.stderr)
+
+
+def test_an_interrupted_run_leaves_no_file(tmp_path):
+    pl.DataFrame({"z": [0.5] * 3_000_000, "k": [i % 5000 for i in range(3_000_000)]}).write_parquet(
+        tmp_path / "in.parquet"
+    )
+    words = ["score", "in.parquet", "--logit", "z", "--by", "k", "-o", "out.parquet"]
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        with subprocess.Popen([*RUN, *words], cwd=tmp_path, stderr=subprocess.PIPE) as process:
+            until = time.monotonic() + 30
+            while not (tmp_path / ".out.parquet.part").exists() and time.monotonic() < until:
+                time.sleep(0.01)
+            process.send_signal(number)
+            process.communicate(timeout=60)
+        assert process.returncode == code
+        assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
+
+
+@pytest.mark.parametrize("command", ["", "score", "stream", "report", "demo"])
+def test_help_says_what_a_command_does(command):
+    done = ploc(*command.split(), "--help", env=os.environ | {"COLUMNS": "100"})
+    assert done.returncode == 0
+    assert done.stderr == b""
+    words = done.stdout.decode()
+    assert "Usage: ploc" in words
+    if command in ("score", "stream", "report"):
+        for option in re.findall(r"--[a-z][a-z-]+", words):
+            assert not option.startswith("--no-"), option  # switches that do nothing
+        assert "[required]" in words or command == "stream"
+
+
+def test_the_version_and_the_completion_are_there(tmp_path):
+    assert re.fullmatch(rb"\d+\.\d+\S*\n", ploc("--version").stdout)
+    done = ploc("--install-completion", "--shell", "bash", "--output", tmp_path / "c.sh")
+    assert done.returncode == 0, done.stderr
+    assert "order-by" in (tmp_path / "c.sh").read_text()
+
+
+def test_a_terminal_sees_a_progress_bar_and_a_pipe_does_not(tmp_path, rows):
+    words = [*RUN, "score", "rows.csv", "--logit", "z", "-o", "out.csv"]
+    main, side = pty.openpty()
+    done = subprocess.run(words, cwd=tmp_path, stderr=side, stdout=subprocess.PIPE, check=True, timeout=60)
+    os.close(side)
+    told = os.read(main, 1 << 16).decode()
+    os.close(main)
+    assert "answering rows.csv" in told
+    assert "4 rows answered into out.csv" in told
+    assert done.stdout == b""
+
+
+def test_report_writes_one_page(tmp_path, rows):
+    done = ploc(
+        "report",
+        "rows.csv",
+        "--label",
+        "y",
+        "--by",
+        "k",
+        "--title",
+        "a <stream>",
+        "-o",
+        "r.html",
+        folder=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "<h1>a &lt;stream&gt;</h1>" in (tmp_path / "r.html").read_text()
