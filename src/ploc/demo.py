@@ -79,7 +79,8 @@ def show(console: Console) -> None:
         console,
         "[b]What to take home[/b]  PLOC puts the middle of a stream's logits at even odds. Where a shift has "
         "carried the stream there, a frozen model gets its threshold back for free. Where the base rate is "
-        "far from even and the model fits it, leave the model alone. Some labelled rows tell you which it is:\n\n"
+        "far from even and the model fits it, leave the model alone. Some labelled rows tell you which it "
+        "is:\n\n"
         "    ploc report rows.csv --logit z --label y -o report.html",
     )
 

@@ -186,11 +186,11 @@ def _mechanism(story: Story) -> str:
         f"PLOC {percent(after)}. "
     )
     if abs(after - rate) < abs(before - rate) - 0.01:
-        said += "The source is miscentred on this stream, and the shift takes most of that back."
+        said += "The source is miscentred on this stream, and the shift brings it nearer."
     elif abs(after - rate) > abs(before - rate) + 0.01:
         said += (
-            "The source's probabilities fit this stream as they were; centring puts the middle of the logits "
-            "at 1/2, which is not where this stream sits."
+            "The source's probabilities fit this stream as they were; centring puts the middle of the stream "
+            "at even odds, which is not where it sits."
         )
     else:
         said += "Both are about as far off."
