@@ -41,7 +41,7 @@ def variance(method: str, seed: int) -> dict[str, float | None]:
 def weights(method: str) -> NDArray[np.float64] | None:
     """What a linear estimate gives each of ROWS logits, the oldest first; None where it isn't linear.
 
-    >>> float(weights("ploc_window100").sum())
+    >>> round(float(weights("ploc_window100").sum()), 12)
     1.0
     """
     age = np.arange(ROWS - 1, -1, -1)

@@ -12,6 +12,11 @@ def test_comments_docstrings_and_layout_do_not_count():
     assert code.normal(bare) != code.normal(bare.replace("1", "2"))
 
 
+def test_types_of_a_signature_do_not_count_and_defaults_do():
+    assert code.normal("def f(x: int = 1) -> int: ...") == code.normal("def f(x=1): ...")
+    assert code.normal("def f(x=1): ...") != code.normal("def f(x=2): ...")
+
+
 def test_a_string_that_is_no_docstring_counts():
     assert code.normal("x = 'a'") != code.normal("x = 'b'")
 
