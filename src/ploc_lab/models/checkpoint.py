@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 CARD = "card.json"
 WEIGHTS = "weights.safetensors"
-ROWS = 8192
+ROWS, IMAGES = 8192, 256
 """Rows of one forward pass: enough to keep the processor busy, few enough for any memory."""
+WIDE = 1024
+"""From so many columns on, rows are images."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,11 @@ class Checkpoint:
 
 
 def forward(of: Callable[[torch.Tensor], torch.Tensor], x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """A frozen pass over rows, on one thread and without gradients."""
+    """A frozen pass over rows, a batch at a time, on one thread and without gradients."""
+    rows, size = torch.from_numpy(np.ascontiguousarray(x)), ROWS if x.shape[1] < WIDE else IMAGES
     with deterministic(), torch.inference_mode():
-        return of(torch.from_numpy(np.ascontiguousarray(x))).numpy()
+        passes = [of(rows[start : start + size]) for start in range(0, max(len(x), 1), size)]
+        return torch.cat(passes).numpy()
 
 
 def save(folder: Path, model: Network | Trees, card: dict[str, Any]) -> Checkpoint:
