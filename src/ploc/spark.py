@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["center_stream"]
 
 STORE = "spark.sql.streaming.stateStore.providerClass"
+AT = f"{TEMP}at"  # the working columns of the order
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -76,7 +77,12 @@ def center_stream(
     PLOC(_classes(plan), origin=origin, anchor=_anchor(plan))  # refuses bad settings here, not on a worker
     fields = [T.StructField(name, T.DoubleType()) for name in (*plan.answers, *plan.shifts)]
     output = T.StructType([*df.schema.fields, *fields, T.StructField(plan.count, T.LongType())])
-    order = [T.StructField(f"{TEMP}at{i}", df.schema[name].dataType) for i, name in enumerate(plan.order)]
+    # An instant reaches Python with a time zone from a row and without one from a state: compare its number.
+    instants = [isinstance(df.schema[name].dataType, T.TimestampType) for name in plan.order]
+    ats = [F.col(_quoted(name)) for name in plan.order]
+    ats = [F.unix_micros(at) if instant else at for at, instant in zip(ats, instants, strict=True)]
+    df = df.withColumns({f"{AT}{i}": at for i, at in enumerate(ats)})
+    order = [df.schema[f"{AT}{i}"] for i in range(len(ats))]
     state = T.StructType([T.StructField(f"{TEMP}center", T.StringType()), *order])
     return df.groupBy(*map(_quoted, plan.by)).transformWithState(
         Center(plan, origin, state, late), output, outputMode="Append", timeMode="None"
@@ -99,34 +105,47 @@ class Center(StatefulProcessor):
         of = ", ".join(f"{name} = {value}" for name, value in zip(plan.by, key, strict=True))
         if any(map(_absent, key)):
             raise ValueError(f"ploc: a row has no stream: {of}")
-        center, last = PLOC(_classes(plan), origin=self.origin, anchor=_anchor(plan)), None
-        if self.state.exists():
-            saved, *last = self.state.get()
-            center = PLOC.from_state(json.loads(saved))
+        center, last = self._center(of)
 
         placed = sorted(((self._place(row), row) for row in rows), key=itemgetter(0))
         for place, _ in placed:
-            if last is not None and place <= tuple(last) and self.late == "refuse":
+            if last is not None and place <= last and self.late == "refuse":
                 raise ValueError(
                     f"ploc: {self._words(place)} comes after {self._words(last)}, where {of}: name further "
                     "columns in order_by= if they tie, or take such rows as they arrive with late='arrival'"
                 )
-            last = place if last is None else max(place, tuple(last))
+            last = place if last is None else max(place, last)
         Z = self._logits([row for _, row in placed])
         answers = center.copy().replay(Z)
-        for (_, row), z, answer in zip(placed, Z, answers, strict=True):
-            values = (*np.atleast_1d(answer), *np.atleast_1d(center.shift))
-            yield Row(
-                **row.asDict(), **dict(zip(plan.added, [*map(float, values), center.count], strict=True))
-            )
+        shifts, counts = [], range(center.count, center.count + len(Z))
+        for z in Z:
+            shifts.append(center.shift)
             center.observe(z)
         self.state.update((json.dumps(center.state()), *(last or ())))
+
+        for (_, row), answer, shift, count in zip(placed, answers, shifts, counts, strict=True):
+            values = (*np.atleast_1d(answer).tolist(), *np.atleast_1d(shift).tolist(), count)
+            own = {name: value for name, value in row.asDict().items() if not name.startswith(TEMP)}
+            yield Row(**own, **dict(zip(plan.added, values, strict=True)))
 
     def close(self) -> None:
         """Nothing is held open."""
 
+    def _center(self, of: str) -> tuple[PLOC, tuple[Any, ...] | None]:
+        asked = PLOC(_classes(self.plan), origin=self.origin, anchor=_anchor(self.plan))
+        if not self.state.exists():
+            return asked, None
+        saved, *last = self.state.get()
+        center = PLOC.from_state(json.loads(saved))
+        if center.origin != asked.origin or not np.array_equal(center.anchor, asked.anchor):
+            raise ValueError(
+                f"ploc: the checkpoint has {center!r} where {of}, but the query asks for {asked!r}; "
+                "start it as it was, or on a new checkpoint"
+            )
+        return center, tuple(last)
+
     def _place(self, row: Row) -> tuple[Any, ...]:
-        place = tuple(row[name] for name in self.plan.order)
+        place = tuple(row[f"{AT}{i}"] for i in range(len(self.plan.order)))
         if any(map(_absent, place)):
             raise ValueError(f"ploc: a row has no place in its stream: {row}")
         return place
@@ -162,7 +181,7 @@ def _quoted(name: str) -> str:
 
 # --- one stream over many partitions ----------------------------------------------------------------------
 
-BLOCK = f"{TEMP}block"
+BLOCK, LO, HI = (f"{TEMP}{name}" for name in ("block", "lo", "hi"))
 
 
 def totals(df: DataFrame, z: Sequence[str], s: Sequence[str], n: str) -> DataFrame:
@@ -181,40 +200,38 @@ def blocked(  # noqa: PLR0917 - the columns, in the order they are made
     samples anew in every pass, and sums over other cuts would be wrong without a sign of it.
     """
     count = blocks or int(df.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    at = f"{TEMP}at"
-    df = df.withColumn(at, F.struct(*map(_quoted, order)) if len(order) > 1 else F.col(_quoted(order[0])))
+    df = df.withColumn(AT, F.struct(*map(_quoted, order)) if len(order) > 1 else F.col(_quoted(order[0])))
 
-    sample = df.select(at).orderBy(F.xxhash64(at), at).limit(SAMPLES * count)
-    ats = sample.agg(F.sort_array(F.collect_list(at)).alias("ats"))
+    sample = df.select(AT).orderBy(F.xxhash64(AT), AT).limit(SAMPLES * count)
+    ats = sample.agg(F.sort_array(F.collect_list(AT)).alias("ats"))
     cuts = F.transform(
         F.filter(F.sequence(F.lit(0), F.lit(count - 1)), lambda i: (i > 0) & (F.size("ats") > 0)),
         lambda i: F.get("ats", F.floor(i * F.size("ats") / count).cast("int")),
     )
-    ends = F.array(F.lit(None).cast(df.schema[at].dataType))
+    ends = F.array(F.lit(None).cast(df.schema[AT].dataType))
     edges = ats.select(F.array_distinct(cuts).alias("cuts")).select(
-        F.posexplode(F.arrays_zip(F.concat(ends, "cuts").alias("lo"), F.concat("cuts", ends).alias("hi")))
+        F.posexplode(F.arrays_zip(F.concat(ends, "cuts").alias(LO), F.concat("cuts", ends).alias(HI)))
     )
-    edges = edges.select(F.col("pos").alias(BLOCK), "col.lo", "col.hi")
+    edges = edges.select(F.col("pos").alias(BLOCK), f"col.{LO}", f"col.{HI}")
 
     def cut(edges: DataFrame) -> DataFrame:
-        above = F.col("lo").isNull() | (F.col(at) >= F.col("lo"))
-        below = F.col("hi").isNull() | (F.col(at) < F.col("hi"))
-        return df.join(
-            F.broadcast(edges), above & below, "left"
-        )  # left: a row without a place meets its refusal
+        above = F.col(LO).isNull() | (F.col(AT) >= F.col(LO))
+        below = F.col(HI).isNull() | (F.col(AT) < F.col(HI))
+        # left: a row without a place must stay until its refusal is met
+        return df.join(F.broadcast(edges), above & below, "left")
 
     sums = [F.sum(a).alias(b) for a, b in zip(z, s, strict=True)]
-    each = cut(edges).groupBy(BLOCK, "lo", "hi").agg(*sums, F.count(z[0]).alias(n))
-    row = each.agg(F.sort_array(F.collect_list(F.struct(BLOCK, "lo", "hi", *s, n))).alias("each"))
+    each = cut(edges).groupBy(BLOCK, LO, HI).agg(*sums, F.count(z[0]).alias(n))
+    row = each.agg(F.sort_array(F.collect_list(F.struct(BLOCK, LO, HI, *s, n))).alias("each"))
     # The blocks' sums, added from left to right: a handful of numbers in one row.
     before = row.select("each", F.posexplode("each").alias("i", "own")).select(
         F.col(f"own.{BLOCK}"),
-        "own.lo",
-        "own.hi",
+        F.col(f"own.{LO}"),
+        F.col(f"own.{HI}"),
         *(_before(b, F.lit(0.0)) for b in s),
         _before(n, F.lit(0).cast("long")),
     )
-    return cut(before).drop(at, "lo", "hi")
+    return cut(before).drop(AT, LO, HI)
 
 
 SAMPLES = 20
