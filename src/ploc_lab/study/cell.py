@@ -58,7 +58,7 @@ class Cell:
     @property
     def variant(self) -> str:
         """What sets the cell apart from the plain protocol, in words; empty for the plain protocol."""
-        words = [f"{name}={value}" for name, value in (*self.options, *self.recipe)]
+        words = [f"{name}={value}" for name, value in self.options]
         if self.order != "split":
             words.append(f"permuted={self.order_seed}" if self.order == "permuted" else self.order)
         if self.draw is not None:

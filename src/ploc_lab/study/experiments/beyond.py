@@ -93,9 +93,7 @@ def orders(cells: pl.DataFrame) -> pl.DataFrame:
         pl.col("batch") == 1,
         pl.col("method").is_in(ORDERED),
         pl.col("backbone").is_in(BACKBONES),
-        pl.col("recipe").is_in(["{}"])
-        | pl.col("variant").is_in(["", "time", "sorted"])
-        | (pl.col("order") == "permuted"),
+        pl.col("variant").is_in(["", "time", "sorted"]) | (pl.col("order") == "permuted"),
     )
     rows = frames.whole(frames.against(rows))
     by = ["dataset", "method", "order"]

@@ -41,9 +41,7 @@ def tables(cells: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """
     rows = frames.plain(cells)
     tests = [_tests(frames.paper_only(rows), "paper's tasks"), _tests(rows, "all")]
-    return {
-        "significance": pl.concat([t for t in tests if t.height], how="vertical_relaxed") if tests else rows
-    }
+    return {"significance": pl.concat(tests, how="diagonal_relaxed")}
 
 
 def _tests(rows: pl.DataFrame, over: str) -> pl.DataFrame:
