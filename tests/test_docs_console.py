@@ -11,10 +11,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if FENCE.search(page.read_text())]
-    page
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    if FENCE.search(page.read_text())
-]
 
 
 def steps(page):
