@@ -33,6 +33,7 @@ SUFFIXES: dict[str, Format] = {
 }  # fmt: skip
 BATCH = 1 << 16
 ORDER, ROW = "ploc: order", "ploc: row"
+PADDED = r"^[+-]?0\d"
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?$"
 
 
@@ -41,7 +42,7 @@ class Table:
     """A file of rows.
 
     The cells of CSV stay text, so that what is not ours is written back as it was, unless they are `typed`,
-    for a file that has types: then a column that is all numbers becomes one.
+    for a file that has types: then a column of numbers only becomes one (007 is none: it stays text).
 
     >>> Table("rows.csv").format
     'csv'
@@ -55,6 +56,7 @@ class Table:
         self.path = Path(path)
         self.format = said or format_of(self.path)
         self.typed = self.format in ("parquet", "ndjson")
+        self._found: dict[str, Any] | None = None
 
     def scan(self) -> pl.LazyFrame:
         """The rows, not yet read."""
@@ -71,9 +73,24 @@ class Table:
             if self.format == "ndjson":
                 return pl.scan_ndjson(self.path, infer_schema_length=None)
             separator = "\t" if self.format == "tsv" else ","
-            return pl.scan_csv(
-                self.path, infer_schema=self.typed, infer_schema_length=None, separator=separator
-            )
+            text = pl.scan_csv(self.path, infer_schema=False, separator=separator)
+            return text.cast(self._types(text)) if self.typed else text
+
+    def _types(self, text: pl.LazyFrame) -> dict[str, Any]:
+        """The types of the columns whose every cell is a number, found in one pass that holds no rows."""
+        if self._found is None:
+            tests = []
+            for name in text.collect_schema().names():
+                cell = pl.col(name)
+                number = ~cell.str.contains(PADDED)
+                for kind in (pl.Int64, pl.Float64):
+                    fits = cell.is_null() | (number & cell.cast(kind, strict=False).is_not_null())
+                    tests.append((fits.all() & cell.is_not_null().any()).alias(f"{kind} {name}"))
+            found = text.select(tests).collect(engine="streaming").row(0, named=True)
+            names = text.collect_schema().names()
+            kinds = {kind: [n for n in names if found[f"{kind} {n}"]] for kind in (pl.Float64, pl.Int64)}
+            self._found = {name: kind for kind, fitting in kinds.items() for name in fitting}
+        return self._found
 
     def schema(self) -> pl.Schema:
         """Names and types of the columns."""

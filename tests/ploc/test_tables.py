@@ -72,6 +72,22 @@ def test_csv_cells_come_back_as_they_were_written(tmp_path):
     assert [line.split(",0.")[0] for line in lines] == ['007,1.50,"a,b"', "008,-2,", '009,3e0,""']
 
 
+def test_csv_cells_get_types_where_the_target_has_them(tmp_path):
+    rows = ["id,n,x,all,mixed,none,z", "007,1,1.5,2,3,,0.5", "008,-2,,3,x,,1", "010,30000000000,2e3,4,5,,2"]
+    (tmp_path / "in.csv").write_text("\n".join(rows) + "\n")
+    Score(Keyed(), ["z"]).run(Table(tmp_path / "in.csv"), Table(tmp_path / "out.parquet"))
+    out = pl.read_parquet(tmp_path / "out.parquet")
+    assert out.drop(pl.selectors.starts_with("ploc")).to_dict(as_series=False) == {
+        "id": ["007", "008", "010"],
+        "n": [1, -2, 30_000_000_000],
+        "x": [1.5, None, 2000.0],
+        "all": [2, 3, 4],
+        "mixed": ["3", "x", "5"],
+        "none": [None, None, None],
+        "z": [0.5, 1.0, 2.0],
+    }
+
+
 @given(
     z=st.lists(st.floats(-100, 100), min_size=1, max_size=60),
     data=st.data(),
