@@ -74,7 +74,9 @@ class Table:
                 return pl.scan_ndjson(self.path, infer_schema_length=None)
             separator = "\t" if self.format == "tsv" else ","
             text = pl.scan_csv(self.path, infer_schema=False, separator=separator)
-            return text.cast(self._types(text)) if self.typed else text
+            if not self.typed:
+                return text
+            return text.with_columns(pl.col(name).cast(kind) for name, kind in self._types(text).items())
 
     def _types(self, text: pl.LazyFrame) -> dict[str, Any]:
         """The types of the columns whose every cell is a number, found in one pass that holds no rows."""
