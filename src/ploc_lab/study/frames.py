@@ -8,20 +8,27 @@ import polars as pl
 from ploc_lab.study.evaluate import METRICS
 from ploc_lab.study.grid import BACKBONES, paper_tasks
 
-PAIR = ("dataset", "backbone", "seed", "variant", "limit")
+PAIR = ("dataset", "backbone", "seed", "variant", "n")
+ANSWER = ("dataset", "backbone", "seed", "method", "batch", "variant", "n")
 
 
 def plain(cells: pl.DataFrame, backbones: Sequence[str] = BACKBONES) -> pl.DataFrame:
     """The rows of the plain protocol: batch size one, the split's own order, nothing redrawn."""
-    return cells.filter(
-        pl.col("variant") == "", pl.col("batch") == 1, pl.col("backbone").is_in(list(backbones))
+    return once(
+        cells.filter(pl.col("variant") == "", pl.col("batch") == 1, pl.col("backbone").is_in(list(backbones)))
     )
+
+
+def once(cells: pl.DataFrame) -> pl.DataFrame:
+    """Each answer once: experiments ask the same of other seeds, or with a limit that cuts nothing."""
+    limit = pl.when(pl.col("limit") == pl.col("n")).then("limit")
+    return cells.with_columns(limit).unique(ANSWER, keep="first", maintain_order=True)
 
 
 def whole(cells: pl.DataFrame) -> pl.DataFrame:
     """Of each method its longest stream only: cells cut to pair with a slower method are left out."""
     rank = pl.col("n").max().over("dataset", "backbone", "method", "batch", "variant")
-    return cells.filter(pl.col("n") == rank)
+    return once(cells.filter(pl.col("n") == rank))
 
 
 def paper_only(cells: pl.DataFrame) -> pl.DataFrame:

@@ -47,13 +47,15 @@ def cells(grid: Grid) -> list[Cell]:
 
 def tables(cells: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Means by batch size over data sets and backbones, and changes against the source on the same rows."""
-    rows = cells.filter(
-        pl.col("variant") == "",
-        pl.col("seed").is_in(SEEDS),
-        pl.col("backbone").is_in(BACKBONES),
-        pl.col("method").is_in(METHODS),
-        ~pl.col("dataset").is_in(ACS),
-    ).unique(["dataset", "backbone", "seed", "method", "batch", "limit"], keep="first", maintain_order=True)
+    rows = frames.once(
+        cells.filter(
+            pl.col("variant") == "",
+            pl.col("seed").is_in(SEEDS),
+            pl.col("backbone").is_in(BACKBONES),
+            pl.col("method").is_in(METHODS),
+            ~pl.col("dataset").is_in(ACS),
+        )
+    )
     rows = frames.whole(frames.against(rows))
     columns = [*METRICS, "d_auroc", "d_accuracy"]
     over = frames.means(frames.paper_only(rows), ["method", "batch"], columns)

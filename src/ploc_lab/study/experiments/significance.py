@@ -50,11 +50,10 @@ def _tests(rows: pl.DataFrame, over: str) -> pl.DataFrame:
         family: list[dict[str, Any]] = []
         for rival in RIVALS:
             here = frames.whole(rows.filter(pl.col("backbone") == backbone, pl.col("method") == rival))
-            on = ["dataset", "seed", "limit"]
+            on = ["dataset", "seed", "n"]
             both = here.join(
                 rows.filter(pl.col("backbone") == backbone, pl.col("method") == "ploc"),
                 on=on,
-                nulls_equal=True,
             )
             for metric in TESTED:
                 pairs = both.select(metric, f"{metric}_right").drop_nulls()
