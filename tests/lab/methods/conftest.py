@@ -77,7 +77,8 @@ def tiny():
         return made
 
     return SimpleNamespace(
-        net=net, weights=weights, features=features, logits=logits, gradient=gradient,
+        net=net, weights=weights, features=features, logits=logits,
+        gradient=gradient,
         entropy=entropy, rows=rows, source=SourceInfo(np.array([0.7, 0.3])), ln=("top.weight", "top.bias"),
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from ploc_lab.methods import SourceInfo, Validation, build
-from ploc_lab.methods.eata import NO_ROW, EATA
+from ploc_lab.methods.eata import EATA, NO_ROW
 from ploc_lab.methods.losses import entropy
 
 

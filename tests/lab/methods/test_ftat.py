@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ploc_lab import models
 from ploc_lab.methods import SourceInfo, build
 from ploc_lab.methods.class_rates import next_rates
-from ploc_lab.methods.ftat import NO_PRIOR, NO_ROW, FTAT, concentration
+from ploc_lab.methods.ftat import FTAT, NO_PRIOR, NO_ROW, concentration
 from ploc_lab.methods.neighbours import agrees
 
 
@@ -227,5 +227,5 @@ def test_many_classes_are_refused():
 
 @pytest.mark.parametrize("wrong", [{"loss": "entropy"}, {"prior": "uniform"}])
 def test_options_are_checked(wrong, tiny):
-    with pytest.raises(ValueError, match="entropy|uniform"):
+    with pytest.raises(ValueError, match=r"entropy|uniform"):
         FTAT(tiny.net(), tiny.source, **wrong)

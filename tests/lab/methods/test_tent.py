@@ -12,7 +12,7 @@ def test_two_steps_of_adam_are_the_formulas(tiny, moved):
     net, x = tiny.net(), [tiny.rows[:5], tiny.rows[5:8]]
     tent = build("tent_ln", net, tiny.source)
     w = tiny.weights(net)
-    m, v = ({k: 0 for k in tiny.ln} for _ in range(2))
+    m, v = (dict.fromkeys(tiny.ln, 0) for _ in range(2))
     for t, rows in enumerate(x, 1):
         np.testing.assert_allclose(tent.respond(rows).scores, tiny.logits(w, rows), atol=1e-5)
         g = tiny.gradient(lambda w, rows=rows: tiny.entropy(tiny.logits(w, rows)).mean(), w, tiny.ln)
