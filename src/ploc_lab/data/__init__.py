@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ploc_lab import paths
-from ploc_lab.data import cache, encode, splits
+from ploc_lab.data import cache, cifar10, encode, splits
 from ploc_lab.data.dataset import Dataset, Part
 from ploc_lab.data.schema import Fingerprint, Task, WrongDataError
 from ploc_lab.data.stream import SealedError, Stream
@@ -40,6 +40,7 @@ _REGISTRY = {
     "acs_pubcov_2018": "acs_pubcov_2018:TASK",
     "rand_hie": "rand_hie:RAND_HIE",
     "rand_hie_health": "rand_hie:RAND_HIE_HEALTH",
+    "cifar10": "cifar10:TASK",
 }
 
 
@@ -50,6 +51,8 @@ def names() -> tuple[str, ...]:
 
 def task(name: str) -> Task:
     """What a data set is: source, terms, columns, fingerprint; nothing is read."""
+    if name.startswith("cifar10_"):
+        return cifar10.two_class(name)
     if name not in _REGISTRY:
         raise ValueError(f"no data set is called {name!r}; there are: {', '.join(_REGISTRY)}")
     module, _, attribute = _REGISTRY[name].partition(":")
@@ -79,6 +82,10 @@ def load(name: str, root: Path | None = None, fingerprint: Fingerprint | None = 
             f"{name}: {absent[0]} is not here{f' (and {len(absent) - 1} more)' if len(absent) > 1 else ''}; "
             f"`ploc-lab data fetch {name}` gets it or says how, $PLOC_DATA names another folder"
         )
+    if chosen.load is not None:
+        ds = chosen.load(chosen, files, official=fingerprint is None)
+        _check(chosen, fingerprint, _found(ds), files)
+        return ds
     folder = paths.work_root() / "cache" / f"{name}-{cache.key([*files, *_code(chosen)])[:16]}"
     kept = cache.read(folder)
     arrays, card, digest = kept or _build(chosen, files)
@@ -131,6 +138,17 @@ def _build(chosen: Task, files: list[Path]) -> cache.Kept:
         found |= {name: len(y), f"positive {name}": int(y.sum()), f"rate {name}": float(y.mean())}
     card = {"name": chosen.name, "columns": list(encoded.columns), "found": found}
     return arrays, card, cache.digest(arrays, card)
+
+
+def _found(ds: Dataset) -> dict[str, float]:
+    """The numbers of a data set of images that its fingerprint is compared with."""
+    parts = {name: ds.part(name) for name in ds.splits}
+    return {
+        "rows": len(ds),
+        "width": ds.d,
+        "classes": len(ds.prior),
+        **{name: len(part) for name, part in parts.items()},
+    }
 
 
 def _check(chosen: Task, other: Fingerprint | None, found: Mapping[str, float], files: list[Path]) -> None:

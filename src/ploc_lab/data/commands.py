@@ -94,7 +94,8 @@ def fetch(*names: str) -> int:
     for task in tasks:
         missing = data.missing(task.name)
         if task.source.downloads:
-            new = download(task, paths.data_root())
+            root = paths.data_root()
+            new = task.fetch(root, _say) if task.fetch else download(task, root)
             _say(f"{task.name}: {f'{len(new)} file(s) fetched' if new else 'already here'}")
         elif not missing:
             _say(f"{task.name}: already here")
@@ -122,12 +123,15 @@ def facts() -> str:
         rates = [_rate(want, split) for split in ("train", "ood_test")]
         sizes = [_cell(want.get(key)) for key in ("rows", "train", "ood_test")]
         cells = [f"`{name}`", task.label, task.domain, *sizes, *rates, _cell(want.get("width"))]
-        lines.append(f"| {' | '.join([*cells, task.time or 'raw row'])} |")
+        order = "none" if task.images else task.time or "raw row"
+        lines.append(f"| {' | '.join([*cells, order])} |")
     return "\n".join(lines)
 
 
 def _rate(want: Mapping[str, Expected], split: str) -> str:
     """The share of positives: exact where the count is known, else the middle of the published range."""
+    if "classes" in want:
+        return f"{want['classes']} classes"
     match want.get(f"positive {split}"), want.get(split), want.get(f"rate {split}"):
         case int(count), int(size), _:
             return f"{count / size:.3f}"

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ploc_lab.data.encode import Encoded, Index
+from ploc_lab.data.encode import Index
 from ploc_lab.data.schema import Task
 from ploc_lab.data.splits import NAMES, SOURCE
-from ploc_lab.data.stream import ORDERS, Labels, Order, Stream, resample, sealed
+from ploc_lab.data.stream import ORDERS, Labels, Order, Pool, Stream, resample, sealed
 
 
 class Part:
     """The rows of one split, in split order; `y` raises `SealedError` for a part of the target."""
 
-    def __init__(self, name: str, split: str, table: Encoded, y: Labels | None) -> None:
+    def __init__(self, name: str, split: str, table: Pool, y: Labels | None) -> None:
         self.name = name
         self.split = split
         self._table = table
@@ -42,7 +42,7 @@ class Part:
 class Dataset:
     """One data set, encoded: `part(split)` to train and validate on, `stream(order)` to be met once."""
 
-    def __init__(self, task: Task, table: Encoded, arrays: Mapping[str, NDArray[Any]], digest: str) -> None:
+    def __init__(self, task: Task, table: Pool, arrays: Mapping[str, NDArray[Any]], digest: str) -> None:
         self.task = task
         self.name = task.name
         self.title = task.title
@@ -68,8 +68,11 @@ class Dataset:
         self._labels = labels
         self._position = arrays["position"]
         self._time_order = arrays["time_order"]
-        rate = float(self._source_y["train"].mean())
+        train = self._source_y["train"]
+        rate = float(train.mean())
         self.prior = np.array([1 - rate, rate])
+        if train.max() > 1:
+            self.prior = np.bincount(train) / len(train)
 
     def __len__(self) -> int:
         return len(self._table)

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ploc_lab.data.dataset import Dataset
 
 Expected = float | tuple[float, float]
 
@@ -111,6 +114,13 @@ class Task:
     time: str | None = None
     stand_in: str | None = None
     note: str = ""
+    load: "Callable[..., Dataset] | None" = None
+    fetch: Callable[[Path, Callable[[str], object]], list[Path]] | None = None
+
+    @property
+    def images(self) -> bool:
+        """Whether its rows are images and not rows of a table: then `load` reads the files, not `read`."""
+        return self.load is not None
 
 
 def require(path: Path, found: Sequence[str], wanted: Sequence[str]) -> None:

@@ -1,16 +1,35 @@
 """A target stream: rows in one fixed order, and labels that only a finished prediction opens."""
 
 from collections.abc import Callable
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ploc_lab.data.encode import Encoded, Index
+from ploc_lab.data.encode import Index
 
 Order = Literal["split", "time", "permuted"]
 ORDERS: tuple[Order, ...] = ("split", "time", "permuted")
 Labels = NDArray[np.int64]
+
+
+class Pool(Protocol):
+    """Rows by position, whatever they are made from: an encoded table, images."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> Self: ...
+
+    @property
+    def d(self) -> int:
+        """Width of X."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of X."""
+
+    def rows(self, index: Index | None = None) -> NDArray[np.float32]:
+        """Rows of X, (n, d) float32."""
 
 
 class SealedError(RuntimeError):
@@ -24,7 +43,7 @@ class Stream:
     """
 
     def __init__(
-        self, name: str, table: Encoded, labels: Callable[[], Labels], index: NDArray[np.int64], order: str
+        self, name: str, table: Pool, labels: Callable[[], Labels], index: NDArray[np.int64], order: str
     ) -> None:
         self.name = name
         self.order = order
