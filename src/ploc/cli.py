@@ -207,7 +207,8 @@ def report(
     from ploc.tables import Table, stream_of
 
     columns, is_proba = _either([logit] if logit else None, [proba] if proba else None, "z")
-    with whole(out) as part:
+    with whole(out) as part, _progress() as progress:
+        progress.add_task(f"reading and weighing {file.name}", total=None)
         z, y, groups = stream_of(
             Table(file, from_), columns[0], proba=is_proba, label=label, by=by, order_by=order_by
         )

@@ -466,7 +466,8 @@ def _table(story: Story) -> str:
 def _groups(story: Story) -> list[str]:
     """What one shift does to each group: the largest ones by name."""
     names = sorted(dict.fromkeys(story.groups or ()), key=lambda name: (name == _OTHERS, name))
-    masks = {name: np.array([g == name for g in story.groups or ()]) for name in names}
+    member = np.array(story.groups)
+    masks = {name: member == name for name in names}
     said = {name: ((story.z >= 0)[m].mean(), (story.centred >= 0)[m].mean()) for name, m in masks.items()}
     truth = {} if story.y is None else {name: float(story.y[m].mean()) for name, m in masks.items()}
     found = {} if story.evidence is None else {name: story.evidence.groups[name] for name in names}

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from ploc import PLOC
+from ploc.cli import main
 from ploc.keyed import Keyed
 
 RUN = [sys.executable, "-m", "ploc.cli"]
@@ -35,6 +36,23 @@ def rows(tmp_path):
     )
     frame.write_csv(tmp_path / "rows.csv")
     return frame
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, capsys):
+    """The command run in this process: exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    terminate = signal.getsignal(signal.SIGTERM)
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["ploc", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    yield run
+    signal.signal(signal.SIGTERM, terminate)
 
 
 def test_score_answers_a_file(tmp_path, rows):
@@ -111,14 +129,13 @@ def test_score_and_stream_share_their_states(tmp_path, rows):
         (["report", "rows.csv", "--by", "kk", "-o", "o.html"], "did you mean 'k'?"),
     ],
 )
-def test_an_error_is_one_line_with_code_2_and_no_file(tmp_path, rows, words, message):
+def test_an_error_is_one_line_with_code_2_and_no_file(tmp_path, rows, here, words, message):
     before = sorted(p.name for p in tmp_path.iterdir())
-    done = ploc(*words, folder=tmp_path)
-    told = done.stderr.decode()
-    assert done.returncode == 2, told
+    code, out, told = here(*words)
+    assert code == 2, told
     assert message in told
     assert re.fullmatch(r"ploc: [^\n]+\n", told)
-    assert done.stdout == b""
+    assert out == ""
     assert sorted(p.name for p in tmp_path.iterdir()) == before
     assert pl.read_csv(tmp_path / "rows.csv").equals(rows)
 
@@ -146,11 +163,9 @@ def test_an_interrupted_run_leaves_no_file(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["", "score", "stream", "report", "demo"])
-def test_help_says_what_a_command_does(command):
-    done = ploc(*command.split(), "--help", env=os.environ | {"COLUMNS": "100"})
-    assert done.returncode == 0
-    assert done.stderr == b""
-    words = done.stdout.decode()
+def test_help_says_what_a_command_does(command, here):
+    code, words, told = here(*command.split(), "--help")
+    assert (code, told) == (0, "")
     assert "Usage: ploc" in words
     if command in ("score", "stream", "report"):
         for option in re.findall(r"--[a-z][a-z-]+", words):

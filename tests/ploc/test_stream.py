@@ -220,6 +220,19 @@ def test_a_reader_that_leaves_ends_the_stream_quietly(tmp_path):
     assert (code, told) == (141, b"")
 
 
+def test_a_full_disk_is_one_line_and_the_state_stays_behind_what_went_out(tmp_path):
+    state = tmp_path / "state.json"
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*PLOC_STREAM, "--state", str(state)],
+            input=lines([1.0, 2.0]), stdout=full, stderr=subprocess.PIPE, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert b"No space left" in done.stderr
+    assert not state.exists()
+
+
 def test_the_filter_starts_without_dataframes_and_charts():
     code = "import sys, ploc.cli, ploc.stream; print({'polars', 'matplotlib', 'sklearn'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
