@@ -44,7 +44,8 @@ def test_checkpoints_run_as_one_stack(kind):
         torch.testing.assert_close(z, net(x), rtol=1e-4, atol=1e-5)
 
 
-def test_the_least_simple_one_is_one_graph_for_the_compiler():
-    net = build("ft_transformer", 12).eval()
-    x = torch.rand(4, 12)
-    torch.testing.assert_close(torch.compile(net, backend="eager", fullgraph=True)(x), net(x))
+def test_is_one_graph_without_branches_on_data(kind):
+    name, d = kind
+    net = build(name, d).eval()
+    x = torch.rand(4, d)
+    torch.testing.assert_close(torch.fx.symbolic_trace(net)(x), net(x))
