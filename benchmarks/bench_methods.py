@@ -1,6 +1,6 @@
 """Lockstep of five checkpoints against the plain loop: one network, one optimiser, one row, eager autograd.
 
-Per checkpoint and step at B = 1, one thread, ratios from interleaved rounds of one run; and the neighbour filter
+At B = 1, one thread, ratios from interleaved rounds of one run; and the neighbour filter
 of FTAT at B = 512 against a loop over rows. Set PLOC_BENCH_ROWS for longer rounds.
 """
 

@@ -16,6 +16,7 @@ app = App(
 app.command("ploc_lab.data.commands:app", name="data")
 app.command("ploc_lab.models.commands:train", name="train")
 app.command("ploc_lab.models.commands:compare", name="compare")
+app.command("ploc_lab.methods.commands:methods", name="methods")
 app.command("ploc_lab.study.commands:run", name="run")
 app.command("ploc_lab.study.commands:status", name="status")
 

@@ -85,7 +85,7 @@ def tiny():
 
 @pytest.fixture
 def moved():
-    """What a method has made of its network's parameters, as float64 arrays; `copy` tells FTAT's three apart."""
+    """What a method has made of its network's parameters; `copy` tells FTAT's three apart."""
 
     def read(method, copy=0):
         return {k: p[copy].double().numpy() for k, p in method.stack.params.items()}

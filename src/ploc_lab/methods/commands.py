@@ -1,0 +1,55 @@
+"""`ploc-lab methods`: what each method needs, what it may change, what becomes of it at B = 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ploc_lab import models
+from ploc_lab.methods import SourceInfo, build, names, spec
+
+if TYPE_CHECKING:
+    from torch import nn
+
+COLUMNS = 38
+
+
+def methods(*, width: int | None = None) -> None:
+    """Print all methods: what they need, how many parameters they may move (of 38 columns), and B = 1.
+
+    Parameters
+    ----------
+    width
+        Columns of the terminal; as wide as it is by default.
+    """
+    nets = {
+        "MLP": models.build("mlp", COLUMNS).eval(),
+        "FT-T": models.build("ft_transformer", COLUMNS).eval(),
+        "TabT": models.build("tab_transformer", COLUMNS).eval(),
+        "CNN": models.build("cnn", 3072, classes=10).eval(),
+    }
+    table = Table(title=f"Methods; parameters that may move, of a network of {COLUMNS} columns", expand=False)
+    for column in ("method", "needs", *nets, "changes", "at B = 1"):
+        table.add_column(column, justify="right" if column in nets else "left")
+    for name in names():
+        card = spec(name).card
+        moving = [adapted(name, net, classes=10 if key == "CNN" else 2) for key, net in nets.items()]
+        mark = " (ours)" if card.ours else ""
+        note = f"; {spec(name).note}" if spec(name).note else ""
+        table.add_row(name, card.needs, *moving, f"{card.changes}{mark}{note}", card.at_one)
+    Console(width=width).print(table)
+
+
+def adapted(name: str, net: nn.Module, classes: int) -> str:
+    """How many parameters a method may move, a dash where it is not defined for the network."""
+    entry = spec(name)
+    if entry.card.needs != "gradients":
+        return "0"
+    source = SourceInfo(np.full(classes, 1 / classes))
+    try:
+        return f"{build(name, net, source).n_adapted:,}"
+    except ValueError:
+        return "-"
