@@ -231,7 +231,7 @@ def main() -> NoReturn:
     """Run the command line: 0 is fine, 2 an error of the user's, 130 an interruption."""
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        code = app()
+        code = app(sys.argv[1:])
     except CycloptsError as error:
         _tell(f"ploc: {_plain(error)}")
         code = 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,15 +32,16 @@ def whole(target: str | Path) -> Iterator[Path]:
     # One fixed name: a process that was killed leaves at most one such file, and the next one writes over it.
     part = target.with_name(f".{target.name}.part")
     try:
-        part.touch()
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(target)) from None
-    try:
+        try:
+            part.touch()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(target)) from None
         yield part
         _sync(part)
         os.replace(part, target)  # noqa: PTH105
     except BaseException:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise
     if os.name == "posix":
         _sync(target.parent)
