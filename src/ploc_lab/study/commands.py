@@ -57,7 +57,7 @@ def run(
     limit
         Cut every stream to its first rows.
     slow_limit
-        Cut the streams of weight-updating methods on the FT-Transformer.
+        Cut the streams of weight-updating methods on the FT-Transformer, of their variants everywhere.
     out
         Where `cells.parquet` and the tables are gathered.
     """

@@ -16,7 +16,7 @@ from ploc_lab.study.experiments import (
     stability,
     theory,
 )
-from ploc_lab.study.grid import BACKBONES, Grid, paper_tasks
+from ploc_lab.study.grid import BACKBONES, IN_FULL, Grid, paper_tasks
 from ploc_lab.study.stats import paired
 
 
@@ -46,9 +46,10 @@ def test_derived_tables_ask_for_no_cell_of_their_own(full):
         assert set(experiments.find(name).cells(full)) <= asked
 
 
-def test_only_weight_updating_methods_on_the_slow_backbone_are_cut(full):
+def test_only_weight_updating_methods_are_cut_on_the_slow_backbone_and_variants_of_them(full):
     for cell in experiments.find("main").cells(full):
-        cut = cell.backbone == "ft_transformer" and not forward_only(cell.method)
+        slow = cell.backbone == "ft_transformer" or cell.method not in IN_FULL
+        cut = slow and not forward_only(cell.method)
         assert (cell.limit == 10_000) if cut else (cell.limit in {None, 10_000})
     cut = {c for c in main.cells(full) if c.limit == 10_000 and c.method == "source"}
     assert {c.dataset for c in cut} == set(full.datasets), "each cut stream has its source at that length"
@@ -57,7 +58,8 @@ def test_only_weight_updating_methods_on_the_slow_backbone_are_cut(full):
 def test_the_sweep_is_the_papers(full):
     cells = batch.cells(full)
     assert {cell.batch for cell in cells} == {2**k for k in range(11)}
-    assert {cell.seeds for cell in cells} == {(0, 1, 2)}
+    assert {cell.seeds for cell in cells if cell.batch > 1} == {(0, 1, 2)}
+    assert {cell for cell in cells if cell.batch == 1} <= set(main.cells(full))
     assert {cell.backbone for cell in cells} == {"mlp", "ft_transformer"}
     assert not {cell.dataset for cell in cells} & {"acs_pubcov", "acs_pubcov_2018"}
 
@@ -107,7 +109,11 @@ def test_every_experiment_sums_up_what_was_run(name, gathered):
 def test_table_1_is_the_plain_mean(gathered):
     table = main.tables(gathered)["main"]
     rows = gathered.filter(
-        pl.col("backbone") == "mlp", pl.col("method") == "ploc", pl.col("batch") == 1, pl.col("variant") == ""
+        pl.col("backbone") == "mlp",
+        pl.col("method") == "ploc",
+        pl.col("batch") == 1,
+        pl.col("variant") == "",
+        pl.col("n") == 120,
     )
     assert rows.height == 2
     row = table.filter(pl.col("backbone") == "mlp", pl.col("method") == "ploc").row(0, named=True)
@@ -147,7 +153,9 @@ def test_deferred_keeps_the_sources_auroc_exactly(gathered):
 
 def test_stability_is_the_sample_deviation(gathered):
     table = stability.tables(gathered)["stability"]
-    rows = frames.plain(gathered).filter(pl.col("backbone") == "mlp", pl.col("method") == "source")
+    rows = frames.plain(gathered).filter(
+        pl.col("backbone") == "mlp", pl.col("method") == "source", pl.col("n") == 120
+    )
     found = table.filter(
         pl.col("backbone") == "mlp", pl.col("method") == "source", pl.col("dataset") == "heloc"
     )
@@ -161,7 +169,7 @@ def test_significance_pairs_seed_with_seed(gathered):
         pl.col("rival") == "ftat",
         pl.col("metric") == "ece",
     )
-    rows = frames.plain(gathered).filter(pl.col("backbone") == "mlp").sort("seed")
+    rows = frames.whole(frames.plain(gathered)).filter(pl.col("backbone") == "mlp").sort("seed")
     ours, theirs = (rows.filter(pl.col("method") == name)["ece"].to_numpy() for name in ("ploc", "ftat"))
     expected = paired(ours, theirs)
     assert table["mean"][0] == pytest.approx(expected.mean)
@@ -232,3 +240,15 @@ def test_a_question_is_asked_once_however_many_experiments_ask_it(full):
     cells = experiments.cells(full, ["main", "deferred", "ablation"])
     assert len(cells) == len(set(cells))
     assert Cell(dataset="heloc", backbone="mlp", method="ploc") in cells
+
+
+def test_a_limit_that_a_stream_does_not_reach_counts_its_rows_once():
+    rows = pl.DataFrame(
+        {
+            "dataset": "a", "backbone": "mlp", "method": ["source"] * 3 + ["ftat"], "batch": 1,
+            "variant": "", "measure": "metrics", "seed": 0, "n": [70, 70, 50, 50],
+            "limit": [100, None, 50, 50],
+        }
+    )  # fmt: skip
+    found = frames.whole(rows)
+    assert found.select("method", "limit").rows() == [("source", None), ("ftat", 50)]

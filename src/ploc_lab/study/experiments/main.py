@@ -37,7 +37,7 @@ def summary(rows: pl.DataFrame) -> pl.DataFrame:
     table = frames.means(rows, ["backbone", "method"], [*METRICS, "d_accuracy", "d_auroc", "d_ece"])
     moved = pl.max_horizontal(pl.col(f"d_{name}").abs() for name in METRICS)
     away = rows.group_by("backbone", "method").agg(
-        pl.col("d_auroc").abs().mean().alias("auroc_distance"), (moved.max() < 1e-9).alias("no_op")
+        pl.col("d_auroc").abs().mean().alias("auroc_distance"), (moved.max() < 1e-6).alias("no_op")
     )
     table = table.join(away, on=["backbone", "method"])
     names = [*PAPER, *rows["method"].unique(maintain_order=True)]
