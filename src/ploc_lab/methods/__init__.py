@@ -109,8 +109,9 @@ _REGISTRY = (
         "pft3a_stream", "pft3a:PFT3A", {"stream_prior": True}, "variant: first prior over the stream so far"
     ),
     Spec("cotta", "cotta:CoTTA"),
-    # Statistics of batch norm.
+    # Built around batch norm.
     Spec("dua", "dua:DUA"),
+    Spec("note", "note:NOTE"),
 )
 
 _BY_NAME = {entry.name: entry for entry in _REGISTRY}
