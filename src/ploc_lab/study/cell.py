@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 from ploc_lab import methods
+from ploc_lab.data.corruptions import Corruption, Kind, find
 from ploc_lab.methods import OutputMethod
 from ploc_lab.study.code import digest
 
@@ -19,6 +20,9 @@ ORACLE = "oracle_shift"
 Scalar = str | int | float | bool
 Options = tuple[tuple[str, Scalar], ...]
 Order = Literal["split", "time", "permuted", "sorted"]
+# Code of ours that some cells rest on besides their method's: the making of images, a measure of its own.
+PICTURES = ("ploc_lab.data.corruptions", "ploc_lab.data.long_tail")
+MEASURES = {"multiclass": "ploc_lab.study.multiclass"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,46 @@ class Draw:
     def __str__(self) -> str:
         rate = "" if self.rate is None else f"={self.rate:g}"
         return f"{self.kind}{rate} sample={self.seed}"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A stream of images: corrupted by a profile's severity, with a long tail of classes, both, or neither.
+
+    >>> str(Picture("gaussian_noise", 3, "paper", rho=100))
+    'gaussian_noise_s3_rho100 (paper)'
+    """
+
+    corruption: Kind | None = None
+    severity: int | None = None
+    profile: str | None = None
+    rho: float | None = None
+    seed: int = 0
+
+    kind = "image"
+
+    @property
+    def stream(self) -> str:
+        """The stream's name, whatever the profile."""
+        kind = "blur" if self.corruption == "gaussian_blur" else self.corruption
+        name = "clean" if kind is None else f"{kind}_s{self.severity}"
+        return name if self.rho is None else f"{name}_rho{self.rho:g}"
+
+    @property
+    def rate(self) -> float | None:
+        """The first class over the last, where it is set."""
+        return self.rho
+
+    def __str__(self) -> str:
+        return self.stream if self.profile is None else f"{self.stream} ({self.profile})"
+
+    def corrupt(self) -> Corruption | None:
+        """The corruption itself, or none."""
+        if self.corruption is None:
+            return None
+        if self.severity is None or self.profile is None:
+            raise ValueError(f"{self.corruption} needs a severity and a profile, got {self}")
+        return find(self.corruption, self.severity, self.profile)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +94,7 @@ class Cell:
     limit: int | None = None
     order: Order = "split"
     order_seed: int = 0
-    draw: Draw | None = None
+    draw: Draw | Picture | None = None
     options: Options = ()
     recipe: Options = ()
     measure: str = "metrics"
@@ -114,7 +158,8 @@ def resolved(cell: Cell) -> dict[str, Scalar]:
 def answer_key(cell: Cell, facts: Facts) -> str:
     """A hash of everything that decides the predictions: question, data, weights, code, versions."""
     question = asdict(cell) | {"measure": ""}
-    return _hash([question, _ground(cell, facts), resolved(cell), _method_code(cell.method)])
+    drawn = [digest(*PICTURES)] if isinstance(cell.draw, Picture) else []
+    return _hash([question, _ground(cell, facts), resolved(cell), _method_code(cell.method), *drawn])
 
 
 def key(cell: Cell, facts: Facts) -> str:
@@ -125,7 +170,8 @@ def key(cell: Cell, facts: Facts) -> str:
     """
     if cell.dataset == SIMULATION:
         return _hash([asdict(cell), digest("ploc_lab.study.simulate"), _versions()])
-    return _hash([answer_key(cell, facts), cell.measure, digest("ploc_lab.study.evaluate")])
+    measured = [digest(MEASURES[cell.measure])] if cell.measure in MEASURES else []
+    return _hash([answer_key(cell, facts), cell.measure, digest("ploc_lab.study.evaluate"), *measured])
 
 
 def _ground(cell: Cell, facts: Facts) -> list[Any]:

@@ -147,6 +147,7 @@ class _Run:
         self.flying: dict[Future[Any], _Task] = {}
         self.pending: set[str] = set()
         self.total = len(grid)
+        self.weight = 0.0
 
     def go(self) -> Outcome:
         by_source: dict[Any, list[Cell]] = {}
@@ -280,11 +281,11 @@ class _Run:
             stored += here
             left += task.weight * (1 - here / max(1, len(task.cells)))
         done = self.outcome.before + self.outcome.done + stored
-        self.weights = max(getattr(self, "weights", 0.0), left)
+        self.weight = max(self.weight, left)
         progress.update(
             bar,
-            total=self.weights or 1.0,
-            completed=(self.weights or 1.0) - left,
+            total=self.weight or 1.0,
+            completed=(self.weight or 1.0) - left,
             cells=f"{done}/{self.total}" + (f", {n} failed" if (n := len(self.outcome.failures)) else ""),
         )
 

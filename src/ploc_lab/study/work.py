@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from ploc import links
 from ploc_lab import data, methods, models, paths
 from ploc_lab.data import Stream
+from ploc_lab.data.images import ImageDataset
 from ploc_lab.methods import Answer, OutputMethod, SourceInfo, Validation, lockstep
 from ploc_lab.models import Checkpoint
-from ploc_lab.study import evaluate, simulate, streams
+from ploc_lab.study import evaluate, multiclass, simulate, streams
 from ploc_lab.study.cell import (
     ORACLE,
     SIMULATION,
@@ -28,6 +29,7 @@ from ploc_lab.study.cell import (
     Draw,
     Facts,
     Options,
+    Picture,
     answer_key,
     forward_only,
     resolved,
@@ -149,8 +151,27 @@ class Bench:
     def _validation_rows(self) -> NDArray[np.float32]:
         return self.ds.part("validation").rows()
 
+    @property
+    def images(self) -> ImageDataset:
+        """The data set, where it is one of images."""
+        if not isinstance(self.ds, ImageDataset):
+            raise TypeError(f"{self.ds.name} is a table: only images can be corrupted")
+        return self.ds
+
+    def pools(self, cell: Cell) -> tuple[str, ...]:
+        """The part of the data that a cell's stream takes its rows from."""
+        return (self.images.pool(cell.draw.corrupt()) if isinstance(cell.draw, Picture) else "ood_test",)
+
     def stream(self, cell: Cell) -> Stream:
-        """The target stream in a cell's own order, or redrawn at a cell's positive rate."""
+        """The target stream in a cell's own order, redrawn at its positive rate, or its stream of images."""
+        if isinstance(cell.draw, Picture):
+            return self.images.stream(
+                "split" if cell.draw.rho is None else "permuted",
+                cell.draw.seed,
+                cell.limit,
+                corruption=cell.draw.corrupt(),
+                rho=cell.draw.rho,
+            )
         if cell.draw is None:
             return self.ds.stream(
                 order=cast(Literal["split", "time", "permuted"], cell.order),
@@ -173,7 +194,7 @@ def _bench(dataset: str, backbone: str, recipe: Options) -> Bench:
 
 def _real(cell: Cell, facts: Facts) -> list[evaluate.Row]:
     bench = _bench(*cell.source)
-    if cell.draw is not None and cell.draw.kind != "prior":
+    if isinstance(cell.draw, Draw) and cell.draw.kind != "prior":
         played = _drifting(cell, bench, cell.draw)
     elif cell.order == "sorted":
         played = _sorted(cell, bench)
@@ -200,18 +221,19 @@ MEASURES: dict[str, Callable[[Played, int], evaluate.Row]] = {
         played.answers[k], played.logits[k], played.y[k], played.changes, played.new
     ),
     "cost": lambda played, k: {"us_per_row": played.reports[k]["us_per_row"]},
+    "multiclass": lambda played, k: multiclass.measure(played.answers[k].probs, played.y[k]),
 }
 
 
 def _replayed(cell: Cell, bench: Bench) -> Played:
     """Forward-only, in an order that knows no labels: answer every checkpoint's cached logits, then open."""
-    stream = bench.stream(cell)
-    logits = [bench.logits(seed)[stream.index] for seed in cell.seeds]
+    stream, pools = bench.stream(cell), bench.pools(cell)
+    logits = [bench.logits(seed, pools)[stream.index] for seed in cell.seeds]
     if cell.method == ORACLE:
         source = [Answer(np.asarray(links.sigmoid(z)), z) for z in logits]
         y = evaluate.open_labels(stream, source)
         return _oracle(cell, logits, [y] * len(logits))
-    answers, reports, seconds = _replay(cell, bench, logits, ("ood_test",), [stream.index] * len(logits))
+    answers, reports, seconds = _replay(cell, bench, logits, pools, [stream.index] * len(logits))
     y = evaluate.open_labels(stream, answers)
     return Played(answers, reports, logits, [y] * len(logits), seconds)
 
@@ -274,7 +296,7 @@ def _oracle(cell: Cell, logits: list[NDArray[np.float64]], labels: list[NDArray[
 def _adapted(cell: Cell, bench: Bench, facts: Facts) -> Played:
     """A method that updates weights: all checkpoints in lockstep, once; the answers are kept."""
     stream = bench.stream(cell)
-    logits = [bench.logits(seed)[stream.index] for seed in cell.seeds]
+    logits = [bench.logits(seed, bench.pools(cell))[stream.index] for seed in cell.seeds]
     path = paths.work_root() / "answers" / f"{answer_key(cell, facts)}.npz"
     if not path.exists():
         nets = [net for seed in cell.seeds if (net := bench.checkpoint(seed).net) is not None]

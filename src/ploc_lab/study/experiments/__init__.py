@@ -22,6 +22,7 @@ NAMES = (
     "batch",
     "beyond",
     "sensitivity",
+    "vision",
 )
 
 

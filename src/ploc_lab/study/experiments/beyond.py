@@ -210,7 +210,7 @@ def _drifts(grid: Grid) -> list[Cell]:
 def _trees(grid: Grid) -> list[Cell]:
     return [
         grid.cell(dataset, backbone, method)
-        for dataset in grid.datasets
+        for dataset in grid.tables
         for backbone in TREES
         for method in grid.wanted(TREED)
     ]

@@ -16,7 +16,7 @@ def cells(grid: Grid) -> list[Cell]:
     """Source and PLOC on sources of either recipe, on two short streams."""
     return [
         grid.cell(dataset, backbone, method)
-        for dataset in grid.datasets
+        for dataset in grid.tables
         if dataset in STREAMS
         for recipe in RECIPES
         if (family := recipe.partition(":")[0]) in grid.backbones

@@ -1,0 +1,291 @@
+"""A generalization probe beyond tabular data (two tables): PLOC-K on CIFAR-10, one image at a time.
+
+Profile `paper` is FITTED to the paper's printed source accuracies (see `data.corruptions`): that noise s3,
+contrast s5 and blur s3 lose as much as there is by construction. Profile `cifar10c` is the published one.
+"""
+
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from ploc_lab.data.corruptions import KINDS, PROFILES, SEVERITIES
+from ploc_lab.report import paper
+from ploc_lab.study import frames
+from ploc_lab.study.cell import Cell, Picture
+from ploc_lab.study.evaluate import METRICS
+from ploc_lab.study.grid import Grid
+
+DATASET, BACKBONE = "cifar10", "cnn"
+SEEDS = (0, 1, 2)
+RHOS = (10.0, 100.0)
+NOISE = "gaussian_noise"
+FITTED = "paper"
+WHOLE = 10_000  # a batch that holds every stream: what a batched method does when it may wait for all of it
+
+# Methods that need logits alone, on every stream of both profiles.
+FORWARD = (
+    "source",
+    "lame",
+    "ploc_k",
+    "ploc_deferred",
+    "prior_ratio",
+    "em_prequential",
+    "bbse_soft_prequential",
+    "rlls_prequential",
+)
+BATCHED = ("em", "bbse_soft", "rlls")
+# Methods that normalise by the one image, and the control that does no more than that. They answer one
+# class whatever comes, which a prefix shows; the frozen methods are asked for the same prefix.
+NORMALISING = ("bn_stats", "tent", "eata", "sar")
+PREFIX = 1_000
+
+# The two-class stream. The paper states neither the classes nor the corruption: these are our choice.
+PAIRS = ("cifar10_airplane_automobile", "cifar10_cat_dog")
+PAIR_STREAM = Picture(NOISE, 3, FITTED)
+PAIR_METHODS = (
+    "source",
+    "bn_stats",
+    "tent",
+    "eata",
+    "sar",
+    "lame",
+    "ploc",
+    "ploc_deferred",
+    "ploc_prob",
+    "ploc_median",
+    "prior_ratio",
+    "em_prequential",
+)
+
+
+def streams(profile: str) -> list[Picture]:
+    """The thirteen streams of a profile; those without a corruption are the same in every profile."""
+    corrupted = [Picture(kind, severity, profile) for kind in KINDS for severity in SEVERITIES]
+    tails = [Picture(rho=rho) for rho in RHOS] + [Picture(NOISE, 3, profile, rho) for rho in RHOS]
+    return [Picture(), *corrupted, *tails]
+
+
+def cells(grid: Grid) -> list[Cell]:
+    """All streams by three checkpoints, and the two-class streams by one; nothing where CIFAR-10 is not."""
+    if DATASET not in grid.datasets:
+        return []
+    found = []
+    for picture in dict.fromkeys(p for profile in PROFILES for p in streams(profile)):
+        found += [_cell(grid, picture, method) for method in grid.wanted(FORWARD)]
+        found += [_cell(grid, picture, method, batch=WHOLE) for method in grid.wanted(BATCHED)]
+    for picture in streams(FITTED):
+        methods = grid.wanted((*NORMALISING, "source", "ploc_k"))
+        found += [_cell(grid, picture, method, limit=PREFIX) for method in methods]
+    for pair in PAIRS:
+        found += [
+            grid.cell(pair, BACKBONE, method, draw=PAIR_STREAM, seeds=grid.seeds[:1])
+            for method in grid.wanted(PAIR_METHODS)
+        ]
+    return list(dict.fromkeys(found))
+
+
+def tables(cells: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The paper's two tables with its numbers beside ours, every method on every stream, every run."""
+    ten = runs(cells)
+    if ten.is_empty():
+        return {}
+    return {
+        "vision": two_class(cells),
+        "vision10": ten_class(ten),
+        "vision10_methods": every_method(ten),
+        "vision10_one_class": one_class(ten),
+    }
+
+
+def runs(cells: pl.DataFrame) -> pl.DataFrame:
+    """The ten-class rows, one a (profile, stream, seed, method, batch, n); a clean stream is in each profile."""
+    named = [
+        {"variant": _plain(picture).variant, "profile": profile, "stream": picture.stream}
+        for profile in PROFILES
+        for picture in streams(profile)
+    ]
+    order = [picture.stream for picture in streams(FITTED)]
+    rows = cells.filter(pl.col("dataset") == DATASET, pl.col("backbone") == BACKBONE)
+    rows = frames.once(rows).join(pl.DataFrame(named), on="variant", maintain_order="left")
+    return frames.in_order(rows, profile=tuple(PROFILES), stream=order)
+
+
+def two_class(cells: pl.DataFrame) -> pl.DataFrame:
+    """Each method on the two-class stream of each pair, beside the paper's table on its unnamed pair."""
+    rows = frames.once(cells.filter(pl.col("dataset").is_in(PAIRS), pl.col("backbone") == BACKBONE))
+    columns = ("accuracy", "balanced_accuracy", "f1", "auroc", "ece")
+    table = rows.filter(pl.col("n") == pl.col("n").max().over("dataset")).select(
+        "dataset", "variant", "method", "seed", "n", *columns, "n_adapted"
+    )
+    printed = pl.DataFrame(
+        [{"method": name} | _printed(row) for name, row in paper.VISION.items()],
+        schema={"method": pl.String} | {f"paper_{name}": pl.Float64 for name in columns},
+    )
+    table = table.join(printed, on="method", how="left", maintain_order="left")
+    return frames.in_order(table, dataset=PAIRS, method=PAIR_METHODS)
+
+
+def ten_class(ten: pl.DataFrame) -> pl.DataFrame:
+    """Source and PLOC-K, LAME, the normalising methods and deferred PLOC-K's AUROCs: means over checkpoints.
+
+    `normalising_n` says on how many first images the normalising methods were run.
+    """
+    rows = []
+    for (profile, stream), group in ten.group_by("profile", "stream", maintain_order=True):
+        found = {method: _of(group, method) for method in ("source", "ploc_k", "lame", "ploc_deferred")}
+        if any(part.is_empty() for part in found.values()):
+            continue
+        normal = group.filter(pl.col("method").is_in(NORMALISING[1:]), pl.col("batch") == 1)
+        row: dict[str, Any] = {
+            "profile": f"{profile} (fitted)" if profile == FITTED else profile,
+            "stream": stream,
+            "checkpoints": found["source"].height,
+            "n": found["source"]["n"].max(),
+            "normalising": normal["accuracy"].mean(),
+            "normalising_n": normal["n"].max(),
+            "lame": found["lame"]["accuracy"].mean(),
+        }
+        for name in ("accuracy", "balanced_accuracy", "ece", "nll"):
+            row |= {f"{name}_{method}": found[method][name].mean() for method in ("source", "ploc_k")}
+        delta = changes(group)
+        row |= {
+            "d_ovo": delta["d_ovo"].mean(),
+            "d_ovo_largest": delta["d_ovo"].abs().max(),
+            "d_ovr": delta["d_ovr"].mean(),
+        }
+        rows.append(row | _printed10(str(stream) if profile == FITTED or stream in UNCORRUPTED else None))
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def every_method(ten: pl.DataFrame) -> pl.DataFrame:
+    """Every method on every stream at its longest: means over checkpoints."""
+    longest = ten.filter(pl.col("n") == pl.col("n").max().over("profile", "stream", "method", "batch"))
+    return longest.group_by("profile", "stream", "method", "batch", "n", maintain_order=True).agg(
+        *(pl.col(name).mean() for name in (*METRICS, "auroc_ovr")),
+        pl.len().alias("checkpoints"),
+        pl.col("n_adapted").max(),
+        pl.col("n_nan").sum(),
+    )
+
+
+def one_class(ten: pl.DataFrame) -> pl.DataFrame:
+    """What the normalising methods answer, run by run: the class answered most, its share, the accuracy."""
+    rows = ten.filter(pl.col("method").is_in(NORMALISING))
+    columns = ("top_class", "top_share", "accuracy", "n", "n_adapted", "steps", "skipped")
+    return rows.select("stream", "method", "seed", *columns)
+
+
+def changes(ten: pl.DataFrame) -> pl.DataFrame:
+    """Run by run, how deferred PLOC-K changes the source's one-vs-one and one-vs-rest AUROC (Remark 1)."""
+    keys = ["profile", "stream", "seed"]
+    source, deferred = (
+        _of(ten, method).select(
+            *keys, pl.col("auroc").alias(f"ovo_{k}"), pl.col("auroc_ovr").alias(f"ovr_{k}")
+        )
+        for k, method in enumerate(("source", "ploc_deferred"))
+    )
+    return source.join(deferred, on=keys, maintain_order="left").with_columns(
+        (pl.col("ovo_1") - pl.col("ovo_0")).alias("d_ovo"), (pl.col("ovr_1") - pl.col("ovr_0")).alias("d_ovr")
+    )
+
+
+class Measured(NamedTuple):
+    """What the section claims, measured on one profile's runs."""
+
+    runs: int
+    normalising_runs: int
+    normalising_accuracy: tuple[float, float]
+    """The lowest and the highest accuracy of Tent, EATA and SAR over their runs."""
+    one_class_share: float
+    """The smallest share of the class they answer most, over their runs and those of the control."""
+    lame_difference: float
+    """The largest distance of any metric of LAME from its source's."""
+    clean_accuracy_change: float
+    """PLOC-K less source on the clean stream, mean over checkpoints; likewise what follows."""
+    corrupted_accuracy_change: dict[str, float]
+    corrupted_ece_change: dict[str, float]
+    long_tail_accuracy_change: dict[str, float]
+    ovo_largest: float
+    """The largest change of one-vs-one AUROC by deferred PLOC-K over all runs."""
+    ovr_range: tuple[float, float]
+    ovr_up: float
+    """The share of runs on corrupted streams whose one-vs-rest AUROC rises."""
+
+
+def measured(cells: pl.DataFrame, profile: str = FITTED) -> Measured | None:
+    """The quantities that the section's claims are about; None while a run of them is missing."""
+    ten = runs(cells).filter(pl.col("profile") == profile)
+    source, lame = _of(ten, "source"), _of(ten, "lame")
+    normal = ten.filter(pl.col("method").is_in(NORMALISING))
+    entropy = normal.filter(pl.col("method") != "bn_stats")
+    expected = len(streams(profile)) * len(SEEDS)
+    if source.height < expected or lame.height < expected or _of(ten, "ploc_deferred").height < expected:
+        return None
+    if profile == FITTED and entropy.height < expected * (len(NORMALISING) - 1):
+        return None
+    table = ten_class(ten).with_columns(
+        (pl.col(f"{name}_ploc_k") - pl.col(f"{name}_source")).alias(name) for name in ("accuracy", "ece")
+    )
+    gain = {name: dict(zip(table["stream"], table[name], strict=True)) for name in ("accuracy", "ece")}
+    corrupted = [p.stream for p in streams(profile) if p.corruption is not None and p.rho is None]
+    delta = changes(ten)
+    moved = delta.filter(~pl.col("stream").is_in(UNCORRUPTED))["d_ovr"]
+    both = lame.join(source, on=["stream", "seed"], suffix="_source")
+    nan = float("nan")
+    return Measured(
+        runs=source.height,
+        normalising_runs=entropy.height,
+        normalising_accuracy=(_number(entropy["accuracy"].min()), _number(entropy["accuracy"].max())),
+        one_class_share=_number(normal["top_share"].min()) if normal.height else nan,
+        lame_difference=max(_number((both[m] - both[f"{m}_source"]).abs().max()) for m in METRICS),
+        clean_accuracy_change=gain["accuracy"]["clean"],
+        corrupted_accuracy_change={name: gain["accuracy"][name] for name in corrupted},
+        corrupted_ece_change={name: gain["ece"][name] for name in corrupted},
+        long_tail_accuracy_change={p.stream: gain["accuracy"][p.stream] for p in streams(profile) if p.rho},
+        ovo_largest=_number(delta["d_ovo"].abs().max()),
+        ovr_range=(_number(delta["d_ovr"].min()), _number(delta["d_ovr"].max())),
+        ovr_up=_number((moved > 0).mean()),
+    )
+
+
+UNCORRUPTED = tuple(p.stream for p in streams(FITTED) if p.corruption is None)
+
+
+def _cell(grid: Grid, picture: Picture, method: str, **fields: Any) -> Cell:
+    seeds = tuple(seed for seed in grid.seeds if seed in SEEDS)
+    asked = {"draw": picture, "seeds": seeds, "measure": "multiclass"} | fields
+    if picture.rho is not None:
+        asked["order"] = "permuted"
+    return grid.cell(DATASET, BACKBONE, method, **asked)
+
+
+def _plain(picture: Picture) -> Cell:
+    return _cell(Grid(datasets=(DATASET,)), picture, "source")
+
+
+def _of(rows: pl.DataFrame, method: str) -> pl.DataFrame:
+    """A method's rows at batch size one on whole streams."""
+    whole = pl.col("n") == pl.col("n").max().over("profile", "stream")
+    return rows.filter(whole).filter(pl.col("method") == method, pl.col("batch") == 1)
+
+
+def _printed(row: paper.Origin) -> dict[str, float]:
+    return {f"paper_{name}": value for name, value in row._asdict().items()}
+
+
+def _printed10(stream: str | None) -> dict[str, float | None]:
+    row = paper.VISION10.get(stream or "")
+    names = ("normalising", "lame", "d_ovr")
+    pairs = ("accuracy", "ece", "nll")
+    if row is None:
+        empty = [*names, *(f"{name}_{side}" for name in pairs for side in ("source", "ploc_k"))]
+        return dict.fromkeys((f"paper_{name}" for name in empty), None)
+    printed = {"normalising": row.normalising, "lame": row.lame, "d_ovr": row.deferred_ovr}
+    for name in pairs:
+        change: paper.Change = getattr(row, name)
+        printed |= {f"{name}_source": change.source, f"{name}_ploc_k": change.ploc}
+    return {f"paper_{name}": value for name, value in printed.items()}
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)
