@@ -11,7 +11,14 @@ Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=""
 Seeds = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 
 
-def train(*, only: Names = None, backbone: Names = None, seeds: Seeds = 5, limit: int | None = None) -> None:
+def train(
+    *,
+    only: Names = None,
+    backbone: Names = None,
+    seeds: Seeds = 5,
+    limit: int | None = None,
+    device: str = "cpu",
+) -> None:
     """Train the frozen source models; what is there already is verified and kept.
 
     Parameters
@@ -24,6 +31,8 @@ def train(*, only: Names = None, backbone: Names = None, seeds: Seeds = 5, limit
         Checkpoints a backbone: seeds 0, 1, 2, ...
     limit
         Train on at most so many source rows, a fixed sample that the card states.
+    device
+        Where networks are trained, e.g. `cuda`; the card states it.
     """
     from rich.table import Table  # noqa: PLC0415
 
@@ -33,7 +42,7 @@ def train(*, only: Names = None, backbone: Names = None, seeds: Seeds = 5, limit
     for name in only or here():
         ds = data.load(name)
         for one in backbone or TABULAR:
-            for checkpoint in models.train(ds, one, range(seeds), limit=limit):
+            for checkpoint in models.train(ds, one, range(seeds), limit=limit, device=device):
                 card = checkpoint.card
                 shown = (_three(card["id_test"][metric]) for metric in ("accuracy", "auroc", "ece"))
                 row = (name, one, str(checkpoint.seed), f"{card['source_rows']:,}")

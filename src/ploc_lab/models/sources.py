@@ -46,16 +46,22 @@ def names() -> tuple[str, ...]:
 
 
 def train(
-    ds: Dataset, backbone: str, seeds: Sequence[int] = SEEDS, *, limit: int | None = None
+    ds: Dataset,
+    backbone: str,
+    seeds: Sequence[int] = SEEDS,
+    *,
+    limit: int | None = None,
+    device: str = "cpu",
 ) -> list[Checkpoint]:
     """Checkpoints of a data set, one a seed, in the order of `seeds`; trains those that are not there yet.
 
     A seed that is done is loaded and verified, so an interrupted training goes on where it was. `limit`
     trains on that many source rows, a fixed sample; it is part of the card and of the folder's name.
+    `device` is where networks are trained, any of torch's; the card names it.
 
     The bytes of a checkpoint depend on the data, the recipe and the seed, not on the other seeds.
     """
-    plan = _Plan(ds, backbone, limit)
+    plan = _Plan(ds, backbone, limit, device)
     missing = [seed for seed in dict.fromkeys(seeds) if not checkpoint.exists(plan.folder(seed))]
     if missing:
         with _progress() as progress:
@@ -70,9 +76,10 @@ checkpoints = train
 class _Plan:
     """One data set, one backbone: what its checkpoints are made of and where they go."""
 
-    def __init__(self, ds: Dataset, backbone: str, limit: int | None) -> None:
+    def __init__(self, ds: Dataset, backbone: str, limit: int | None, device: str = "cpu") -> None:
         self.ds = ds
         self.backbone = backbone
+        self.device = _usable(device)
         self.trees = ENSEMBLES.get(backbone)
         plan = None if self.trees else recipe.find(backbone)
         rows = len(ds.part("train"))
@@ -113,7 +120,7 @@ class _Plan:
         source = self._source()
         for group in groups:
             fresh = [training.fresh(self._network, seed) for seed in group]
-            nets = training.fit(fresh, source, plan, tick=lambda: progress.advance(task))
+            nets = training.fit(fresh, source, plan, lambda: progress.advance(task), self.device)
             for seed, net in zip(group, nets, strict=True):
                 if seed in seeds:
                     self._keep(seed, net)
@@ -149,6 +156,7 @@ class _Plan:
             **self.made_of,
             "stand_in": self.ds.stand_in,
             "seed": seed,
+            "device": _named(self.device),
             "versions": {
                 "python": platform.python_version(),
                 "numpy": np.__version__,
@@ -158,6 +166,19 @@ class _Plan:
             **{split: _quality(trained, self.ds, split) for split in ("validation", "id_test")},
         }
         checkpoint.save(self.folder(seed), model, card)
+
+
+def _usable(device: str) -> str:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        why = str(error).partition("\n")[0]
+        raise ValueError(f"networks can't be trained on device {device!r} here ({why}); try cpu") from error
+    return device
+
+
+def _named(device: str) -> str:
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
 def one_hot_blocks(ds: Dataset) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,24 +55,36 @@ def fresh(make: Callable[[], Network], seed: int) -> Fresh:
     return Fresh(net, shuffler)
 
 
-def fit(group: Sequence[Fresh], source: Source, recipe: Recipe, tick: Tick = lambda: None) -> list[Network]:
+def fit(
+    group: Sequence[Fresh],
+    source: Source,
+    recipe: Recipe,
+    tick: Tick = lambda: None,
+    device: str = "cpu",
+) -> list[Network]:
     """Train the networks on the source and freeze them; `tick` is called after every epoch.
 
     A group of one trains as it is. A larger group trains as one stack: parameters gain a leading axis
     of networks, every network sees its own shuffle, and one optimiser steps them all. AdamW works
     number by number, so each network gets the updates that it would get alone.
+
+    Initialisation and shuffles are the processor's on any `device`; only the arithmetic moves there.
     """
     with deterministic(), torch.random.fork_rng(devices=[]):
+        for member in group:
+            member.net.to(device)
         if len(group) == 1:
             _alone(group[0], source, recipe, tick)
         else:
             _stacked(group, source, recipe, tick)
-    return [member.net.eval().requires_grad_(requires_grad=False) for member in group]
+    return [member.net.cpu().eval().requires_grad_(requires_grad=False) for member in group]
 
 
 @contextmanager
 def deterministic() -> Iterator[None]:
     """One thread and deterministic kernels: the number of threads decides how float sums are cut."""
+    # cuBLAS is deterministic only with a workspace of its own.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -125,6 +138,7 @@ class _Descent:
         self.shufflers = shufflers
         steps = recipe.epochs * -(-len(source.y) // recipe.batch)
         self.optimiser, self.after_step = _optimiser(parameters, recipe, steps)
+        self.device = next(iter(parameters.values())).device
 
     def run(self, forward: Callable[[Tensor], Tensor], tick: Tick) -> None:
         """Every epoch of the recipe; `forward` takes (S, B, d) rows to (S, B, 1 or K) logits."""
@@ -133,9 +147,10 @@ class _Descent:
             orders = torch.stack([torch.randperm(len(y), generator=g) for g in self.shufflers])
             for start in range(0, len(y), self.recipe.batch):  # the last batch is partial
                 index = orders[:, start : start + self.recipe.batch]
-                x = torch.stack([self.source.rows(one) for one in index])
+                x = torch.stack([self.source.rows(one) for one in index]).to(self.device)
+                x = _augmented(x) if self.recipe.augment else x
                 self.optimiser.zero_grad()
-                torch.autograd.backward(loss(forward(_augmented(x) if self.recipe.augment else x), y[index]))
+                torch.autograd.backward(loss(forward(x), y[index].to(self.device)))
                 self.optimiser.step()
                 self.after_step()
             tick()

@@ -37,6 +37,7 @@ def test_compare_prints_our_rows_for_any_data_set(capsys):
     [
         ("train --only mnist", "no data set is called 'mnist'"),
         ("train --only rand_hie --backbone resnet", "no backbone 'resnet'"),
+        ("train --only rand_hie --backbone mlp --device abacus", "can't be trained on device 'abacus' here"),
     ],
 )
 def test_what_is_unknown_is_refused_by_name(line, message):
