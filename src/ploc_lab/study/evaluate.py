@@ -96,13 +96,15 @@ def recovery(
 
     `new` marks the rows of the second domain; the way is from the mean logit of the domain that is left
     to that of the one that comes, read off the centred logits and averaged over SMOOTH rows. A change that
-    the origin does not follow in its segment is missing in `recovery_rows` and in the share `recovered`.
+    the origin does not follow in its segment is missing in `recovery_rows` and in the share `recovered`;
+    where the mean logits agree, as a network's that answers one number do, both are undefined.
     """
     shift = z - answer.scores
     edges = [0, *changes, len(z)]
     means = float(np.mean(z[~new])), float(np.mean(z[new]))
     rows: list[int] = []
-    for k, start in enumerate(changes):
+    moves = means[0] != means[1]
+    for k, start in enumerate(changes if moves else ()):
         left, reached = means[k % 2], means[(k + 1) % 2]
         way = (shift[start : edges[k + 2]] - left) / (reached - left)
         if len(way) < SMOOTH:
@@ -115,7 +117,7 @@ def recovery(
     late = measure(Answer(answer.probs[after], answer.scores[after]), y[after])
     return {
         "recovery_rows": float(np.mean(rows)) if rows else None,
-        "recovered": len(rows) / len(changes),
+        "recovered": len(rows) / len(changes) if moves else None,
         **{f"after_{name}": late[name] for name in ("accuracy", "balanced_accuracy", "ece", "nll")},
     }
 

@@ -110,6 +110,12 @@ def test_recovery_counts_rows_until_nine_tenths_of_the_way():
     assert (never["recovery_rows"], never["recovered"]) == (None, 0)
 
 
+def test_a_network_that_answers_one_number_has_nothing_to_recover_from():
+    z, y, new = np.full(600, -0.6), np.arange(600) % 2, np.arange(600) >= 300
+    row = evaluate.recovery(answer(z), z, y, (300,), new)
+    assert (row["recovery_rows"], row["recovered"]) == (None, None)
+
+
 def test_recovery_judges_the_rows_after_the_change():
     z = np.concatenate([np.full(300, -1.0), np.full(300, 1.0)])
     y = np.concatenate([np.zeros(300), np.ones(300)]).astype(int)
