@@ -53,13 +53,13 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(ds, work, monkeypatch
     ticks = itertools.count()
     keep = training.fit
 
-    def interrupted(group, source, recipe, tick):
+    def interrupted(group, source, recipe, tick, *rest):
         def counting():
             tick()
             if next(ticks) == 25:  # in the second seed's sixth epoch
                 raise KeyboardInterrupt
 
-        return keep(group, source, recipe, counting)
+        return keep(group, source, recipe, counting, *rest)
 
     monkeypatch.setattr(training, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
