@@ -169,9 +169,12 @@ def unchanged(methods: Sequence[str], most: float, every: bool, e: Evidence) -> 
         rows = e.pairs(name, "source", every=every)
         over.append(rows)
         means = rows.group_by("backbone").agg(pl.col(f"d_{m}").mean().abs() for m in names.METRICS)
-        for row in means.to_dicts():
-            metric = max(names.METRICS, key=lambda m: row[f"d_{m}"])
-            found.append((row[f"d_{metric}"], name, row["backbone"], metric))
+        found += [
+            (row[f"d_{metric}"], name, row["backbone"], metric)
+            for row in means.to_dicts()
+            for metric in names.METRICS
+            if row[f"d_{metric}"] is not None  # a metric that a stream leaves undefined
+        ]
     value, name, backbone, metric = max(found)
     seen = f"{names.method(name)}, {names.backbone(backbone)}, {names.METRICS[metric]}"
     reason = f"largest change: {seen}; {e.scope(pl.concat(over, how='diagonal'))}"
@@ -240,8 +243,10 @@ def printed_rows(dataset: str, backbones: Sequence[str], e: Evidence) -> Finding
 
 
 def auroc_kept(e: Evidence) -> Finding:
-    """The largest mean change of AUROC by PLOC over data sets and backbones."""
-    rows = e.pairs("ploc", "source")
+    """The largest mean change of AUROC by PLOC over data sets and backbones, but for the one it excepts."""
+    rows = e.pairs("ploc", "source").filter(
+        (pl.col("dataset") != "assistments") | (pl.col("backbone") != "tab_transformer")
+    )
     means = rows.group_by("dataset", "backbone").agg(pl.col("d_auroc").mean())
     worst = means.sort(pl.col("d_auroc").abs()).to_dicts()[-1]
     limit = paper.TEXT["auroc_per_dataset"].value + ROUNDING

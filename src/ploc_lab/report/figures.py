@@ -1,4 +1,4 @@
-"""Every figure of the study as SVG and PNG: one style, the same bytes each time, no colour that carries alone."""
+"""Every figure of the study as SVG and PNG: one style, the same bytes, no colour that carries alone."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import matplotlib as mpl
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from ploc_lab import data
 from ploc_lab.report import names, paper
-from ploc_lab.study import experiments
+from ploc_lab.study import experiments, frames
 from ploc_lab.study.experiments import batch as sweep
 from ploc_lab.study.experiments import prior_shift
 from ploc_lab.study.grid import BACKBONES
@@ -65,7 +65,7 @@ LOOKS = {
     "ploc_anchor": Look("#009e73", "v", ":"),
     "ploc_median": Look("#b39b00", "P", ":"),
     "ploc_batch": Look("#56b4e9", "h", ":"),
-    "prior_ratio": Look("#e69f00", "X", "--"),
+    "prior_ratio": Look("#5b4a9e", "H", "--"),
     "em_prequential": Look("#882255", "<", "--"),
     "bbse_soft_prequential": Look("#999999", ">", ":"),
     "em": Look("#882255", "<", "--"),
@@ -120,8 +120,8 @@ def _bytes(figure: Figure, kind: str) -> bytes:
 
 # --- the paper's figures ----------------------------------------------------------------------------------
 
-COMPARED = ("ploc", "ploc_deferred", "ploc_prob", "ftat", "pft3a", "lame", "sar", "t3a", "cotta", "prior_ratio",
-            "em_prequential")  # fmt: skip
+COMPARED = ("ploc", "ploc_deferred", "ploc_prob", "ftat", "pft3a", "lame", "sar", "t3a", "cotta",
+            "prior_ratio", "em_prequential")  # fmt: skip
 
 
 def tradeoff(cells: pl.DataFrame) -> Figure | None:
@@ -151,6 +151,7 @@ def tradeoff(cells: pl.DataFrame) -> Figure | None:
                           markerfacecolor="none", alpha=0.75)  # fmt: skip
         axis.set_title(names.backbone(backbone))
         axis.set_xlabel("change of AUROC")
+        axis.xaxis.set_major_locator(MaxNLocator(4))
     axes[0].set_ylabel("change of accuracy")
     _below(figure, axes, 4)
     if over != "all":
@@ -161,7 +162,7 @@ def tradeoff(cells: pl.DataFrame) -> Figure | None:
 
 
 def by_dataset(cells: pl.DataFrame) -> Figure | None:
-    """F1 of source and PLOC, data set by data set, with the paper's Tables 3 to 5 where the data is its own."""
+    """F1 of source and PLOC, data set by data set, with the paper's where the data is its own."""
     table = experiments.find("per_dataset").tables(cells)["per_dataset"]
     backbones, datasets = _known(table, "backbone", BACKBONES), _known(table, "dataset", data.names())
     if not backbones:
@@ -197,6 +198,70 @@ def by_dataset(cells: pl.DataFrame) -> Figure | None:
         axes[0].plot([], [], LOOKS[method].marker, color=LOOKS[method].colour, label=label,
                      markerfacecolor=fill or LOOKS[method].colour)  # fmt: skip
     _below(figure, axes, 4)
+    return figure
+
+
+def differences(cells: pl.DataFrame) -> Figure | None:
+    """Ours less the paper's printed means, source and PLOC, where the data is the paper's own."""
+    exact = cells.filter(pl.col("dataset").is_in(list(paper.STREAMS)), ~pl.col("stand_in"))
+    table = experiments.find("per_dataset").tables(exact)["per_dataset"]
+    datasets, backbones = _known(table, "dataset", data.names()), _known(table, "backbone", BACKBONES)
+    if not datasets:
+        return None
+    rows = {(r["backbone"], r["dataset"], r["method"]): r for r in table.to_dicts()}
+    lines = [(b, m) for b in backbones for m in paper.PerDataset._fields]
+    figure = Figure(figsize=(3.4 * len(datasets) + 2.2, 0.26 * len(lines) + 1.5))
+    axes = figure.subplots(1, len(datasets), sharey=True, sharex=True, squeeze=False)[0]
+    for axis, dataset in zip(axes, datasets, strict=True):
+        axis.axvline(0, color="#888888", linewidth=1)
+        for place, (backbone, metric) in enumerate(reversed(lines)):
+            printed = getattr(paper.PER_DATASET[backbone][dataset], metric)
+            for method, off in (("source", 0.15), ("ploc", -0.15)):
+                row, look = rows.get((backbone, dataset, method)), LOOKS[method]
+                if row is not None:
+                    axis.errorbar(row[metric] - getattr(printed, method), place + off,
+                                  xerr=2 * (row[f"{metric}_sd"] or 0.0), fmt=look.marker, color=look.colour,
+                                  elinewidth=1.1, capsize=2, markersize=4.5)  # fmt: skip
+        axis.set_title(names.dataset(dataset))
+        axis.set_xlabel("ours less the paper's")
+        for edge in range(len(paper.PerDataset._fields), len(lines), len(paper.PerDataset._fields)):
+            axis.axhline(edge - 0.5, color="#bbbbbb", linewidth=0.8)
+    words = [f"{names.backbone(b)}, {names.METRICS[m]}" for b, m in reversed(lines)]
+    axes[0].set_yticks(range(len(lines)), words, fontsize=8)
+    for method in ("source", "ploc"):
+        look = LOOKS[method]
+        axes[0].plot([], [], look.marker, color=look.colour, label=names.method(method))
+    _below(figure, axes, 2)
+    return figure
+
+
+GAINS = ("accuracy", "balanced_accuracy", "f1", "auroc", "ece", "nll")
+
+
+def gains(cells: pl.DataFrame) -> Figure | None:
+    """PLOC less source in six metrics, one point a checkpoint; better is always to the right."""
+    rows = frames.against(frames.plain(cells)).filter(pl.col("method") == "ploc")
+    rows = frames.whole(rows)
+    datasets, backbones = _known(rows, "dataset", data.names()), _known(rows, "backbone", BACKBONES)
+    if not datasets:
+        return None
+    figure = Figure(figsize=(9.6, 0.62 * len(datasets) + 2.2))
+    axes = figure.subplots(2, 3, sharey=True)
+    for axis, metric in zip(axes.ravel(), GAINS, strict=True):
+        lower = metric in names.LOWER
+        axis.axvline(0, color="#888888", linewidth=1)
+        for k, backbone in enumerate(backbones):
+            here, look = rows.filter(pl.col("backbone") == backbone), BACKBONE_LOOKS[backbone]
+            change = here[f"d_{metric}"] * (-1 if lower else 1)
+            places = [len(datasets) - 1 - datasets.index(d) + 0.22 * (1 - k) for d in here["dataset"]]
+            axis.plot(change, places, look.marker, color=look.colour, markersize=4, alpha=0.75,
+                      label=names.backbone(backbone))  # fmt: skip
+        axis.set_title(names.METRICS[metric] + (" (source less PLOC)" if lower else ""))
+        axis.xaxis.set_major_locator(MaxNLocator(4))
+        axis.set_ylim(-0.6, len(datasets) - 0.4)
+    for axis in axes[:, 0]:
+        axis.set_yticks(range(len(datasets)), [names.dataset(d) for d in reversed(datasets)], fontsize=8)
+    _below(figure, axes.ravel()[:1], 3)
     return figure
 
 
@@ -288,7 +353,7 @@ def drift_bound(cells: pl.DataFrame) -> Figure | None:
 
 
 def recovery(cells: pl.DataFrame) -> Figure | None:
-    """Streams that change their domain: balanced accuracy in the 200 rows after a change, origin by origin."""
+    """Streams that change their domain: balanced accuracy in the 200 rows after, origin by origin."""
     table = experiments.find("beyond").tables(cells).get("drift")
     if table is None or not table.height:
         return None
@@ -312,11 +377,12 @@ def recovery(cells: pl.DataFrame) -> Figure | None:
             axis.plot(gain, place, look.marker, color=look.colour, markersize=7)
             if method.startswith("ploc") and row[0]["recovery_rows"] is not None:
                 words = f"{row[0]['recovery_rows']:,.0f} rows"
-                axis.annotate(words, (1.0, place), xycoords=("axes fraction", "data"), ha="right", va="center",
-                              fontsize=7, color="#555555")  # fmt: skip
+                axis.annotate(words, (1.0, place), xycoords=("axes fraction", "data"), fontsize=7,
+                              ha="right", va="center", color="#555555")  # fmt: skip
         axis.set_title(kind)
         axis.set_xlabel("balanced accuracy after a change,\nagainst the source")
         axis.margins(x=0.35)
+        axis.xaxis.set_major_locator(MaxNLocator(5))
     axes[0].set_yticks(range(len(methods)), [names.method(m) for m in reversed(methods)])
     figure.suptitle(
         "On the right: rows until the origin is nine tenths of the way, where it gets there.", fontsize=8.5
@@ -341,12 +407,15 @@ def cost(cells: pl.DataFrame) -> Figure | None:
     for backbone in backbones:
         rows = table.filter(pl.col("backbone") == backbone).to_dicts()
         look = BACKBONE_LOOKS[backbone]
-        axis.plot([r["times_source"] for r in rows], [len(listed) - 1 - listed.index(r["method"]) for r in rows],
-                  look.marker, color=look.colour, markersize=5, alpha=0.85, label=names.backbone(backbone))  # fmt: skip
+        places = [len(listed) - 1 - listed.index(r["method"]) for r in rows]
+        axis.plot([r["times_source"] for r in rows], places, look.marker, color=look.colour, markersize=5,
+                  alpha=0.85, label=names.backbone(backbone))  # fmt: skip
     axis.set_yticks(range(len(listed)), [names.method(m) for m in reversed(listed)], fontsize=8)
     axis.set_ylim(-0.7, len(listed) - 0.3)
     axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0)))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
     axis.set_xlabel("time of one row over the frozen source's, network and all")
     _below(figure, [axis], 3)
     return figure
@@ -355,6 +424,8 @@ def cost(cells: pl.DataFrame) -> Figure | None:
 ALL: dict[str, Callable[[pl.DataFrame], Figure | None]] = {
     "tradeoff": tradeoff,
     "f1_by_dataset": by_dataset,
+    "differences": differences,
+    "gains": gains,
     "batch_sizes": batch_sizes,
     "prior_shift": prior_rates,
     "drift_bound": drift_bound,
@@ -362,12 +433,18 @@ ALL: dict[str, Callable[[pl.DataFrame], Figure | None]] = {
     "cost": cost,
 }
 CAPTIONS = {
-    "tradeoff": "What each method gains in accuracy and pays in ranking, against the frozen source on the same rows.",
-    "f1_by_dataset": "F1 of source and PLOC, data set by data set; bars are standard deviations over checkpoints.",
+    "tradeoff": "What each method gains in accuracy and pays in ranking, against the source on its rows.",
+    "f1_by_dataset": "F1 of source and PLOC, data set by data set; bars are standard deviations over "
+    "checkpoints.",
+    "differences": "Ours less the paper's Tables 3 to 5, where the data are exactly the paper's; bars are "
+    "two standard deviations over our checkpoints.",
+    "gains": "PLOC less source, one point a checkpoint: right of the line is better, left is worse.",
     "batch_sizes": "Batch sizes from 1 to 1024: change against the source on the same rows.",
-    "prior_shift": "Streams redrawn at five positive rates, means over data sets, backbones, checkpoints and samples.",
-    "drift_bound": "Proposition 2 on growing prefixes: the bound on PLOC's change of AUROC, and the change itself.",
-    "recovery": "Streams that leave the source's domain at once, bit by bit or by turns, and the origins that follow.",
+    "prior_shift": "Streams redrawn at five positive rates: means over data sets, backbones, checkpoints and "
+    "samples.",
+    "drift_bound": "Proposition 2 on growing prefixes: the bound on PLOC's change of AUROC, and the change.",
+    "recovery": "Streams that leave the source's domain at once, bit by bit or by turns, and the origins "
+    "that follow.",
     "cost": "What one row costs at batch size one, over the frozen source on the same machine.",
 }
 

@@ -76,8 +76,8 @@ def comparison(cells: pl.DataFrame) -> list[Table]:
                     main.PAPER,
                     _mean_of_printed(exact["dataset"].unique()),
                     [
-                        "The paper's means over these data sets are taken from its Tables 3 to 5, which have source "
-                        "and PLOC in four metrics"
+                        "The paper's means over these data sets are taken from its Tables 3 to 5, which have "
+                        "source and PLOC in four metrics"
                     ],
                 )
             )
@@ -277,9 +277,9 @@ def significance(cells: pl.DataFrame) -> list[Table]:
                 ("Rival", "Metric", "mean difference", "better", "p", "p, Holm", "effect"),
                 made,
                 [
-                    "Two-sided Wilcoxon signed-rank tests over data sets and checkpoints; Holm's correction over all "
-                    "tests of a backbone; effect: matched-pairs rank-biserial correlation; better: pairs in PLOC's "
-                    "favour of those that differ",
+                    "Two-sided Wilcoxon signed-rank tests over data sets and checkpoints; Holm's correction "
+                    "over all tests of a backbone; effect: matched-pairs rank-biserial correlation; better: "
+                    "pairs in PLOC's favour of those that differ",
                     _over(used),
                     *stand_ins(used["dataset"].unique()),
                 ],
