@@ -16,13 +16,13 @@ from ploc_lab.study.experiments import (
     stability,
     theory,
 )
-from ploc_lab.study.grid import BACKBONES, IN_FULL, Grid, paper_tasks
+from ploc_lab.study.grid import BACKBONES, IN_FULL, SLOW_LIMIT, Grid, paper_tasks
 from ploc_lab.study.stats import paired
 
 
 @pytest.fixture(scope="module")
 def full() -> Grid:
-    return Grid(("heloc", "diabetes_readmission", "anes_1952_2000", "acs_pubcov_2018", "rand_hie"))
+    return Grid(("heloc", "diabetes_readmission", "anes_1952_2000", "acs_pubcov_2018", "rand_hie", "cifar10"))
 
 
 @pytest.mark.parametrize("name", experiments.NAMES)
@@ -50,9 +50,9 @@ def test_only_weight_updating_methods_are_cut_on_the_slow_backbone_and_variants_
     for cell in experiments.find("main").cells(full):
         slow = cell.backbone == "ft_transformer" or cell.method not in IN_FULL
         cut = slow and not forward_only(cell.method)
-        assert (cell.limit == 10_000) if cut else (cell.limit in {None, 10_000})
-    cut = {c for c in main.cells(full) if c.limit == 10_000 and c.method == "source"}
-    assert {c.dataset for c in cut} == set(full.datasets), "each cut stream has its source at that length"
+        assert (cell.limit == SLOW_LIMIT) if cut else (cell.limit in {None, SLOW_LIMIT})
+    cut = {c for c in main.cells(full) if c.limit == SLOW_LIMIT and c.method == "source"}
+    assert {c.dataset for c in cut} == set(full.tables), "each cut stream has its source at that length"
 
 
 def test_the_sweep_is_the_papers(full):
@@ -97,7 +97,11 @@ def gathered(study) -> pl.DataFrame:
     return renamed
 
 
-@pytest.mark.parametrize("name", experiments.NAMES)
+# The study of tables has no image: what `vision` makes of its own cells is in test_vision.py.
+TABULAR = [name for name in experiments.NAMES if name != "vision"]
+
+
+@pytest.mark.parametrize("name", TABULAR)
 def test_every_experiment_sums_up_what_was_run(name, gathered):
     tables = experiments.find(name).tables(gathered)
     assert tables
