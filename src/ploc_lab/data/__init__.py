@@ -1,6 +1,7 @@
 """The laboratory's data: every data set by name, the one it claims to be or a refusal."""
 
 import inspect
+import zlib
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +12,7 @@ import polars as pl
 from ploc_lab import paths
 from ploc_lab.data import cache, cifar10, encode, splits
 from ploc_lab.data.dataset import Dataset, Part
-from ploc_lab.data.schema import Fingerprint, Task, WrongDataError
+from ploc_lab.data.schema import Fingerprint, Table, Task, WrongDataError
 from ploc_lab.data.stream import SealedError, Stream
 
 __all__ = [
@@ -78,8 +79,9 @@ def load(name: str, root: Path | None = None, fingerprint: Fingerprint | None = 
     chosen = task(name)
     files = _files(chosen, root)
     if absent := missing(name, root):
+        what = "is a folder where a file is expected" if absent[0].is_dir() else "is not here"
         raise FileNotFoundError(
-            f"{name}: {absent[0]} is not here{f' (and {len(absent) - 1} more)' if len(absent) > 1 else ''}; "
+            f"{name}: {absent[0]} {what}{f' (and {len(absent) - 1} more)' if len(absent) > 1 else ''}; "
             f"`ploc-lab data fetch {name}` gets it or says how, $PLOC_DATA names another folder"
         )
     if chosen.load is not None:
@@ -89,7 +91,7 @@ def load(name: str, root: Path | None = None, fingerprint: Fingerprint | None = 
     folder = paths.work_root() / "cache" / f"{name}-{cache.key([*files, *_code(chosen)])[:16]}"
     kept = cache.read(folder)
     arrays, card, digest = kept or _build(chosen, files)
-    _check(chosen, fingerprint, card["found"], files)
+    _check(chosen, fingerprint, {**card["found"], **_sums(arrays)}, files)
     if kept is None:
         cache.write(folder, arrays, card, digest)
     table = encode.Encoded(
@@ -115,11 +117,15 @@ def _build(chosen: Task, files: list[Path]) -> cache.Kept:
     """Read, split and encode: rows lie part after part, so that every part is one slice."""
     try:
         table = chosen.read(files)
+        _whole(table)
         parts = splits.split(table.ood)
         order = np.concatenate([parts[name] for name in splits.NAMES])
         encoded = encode.encode(table.features, chosen.columns, parts["train"], order)
-    except (pl.exceptions.PolarsError, splits.TooFewRowsError) as error:
-        raise WrongDataError(f"{files[0]} can't be read as {chosen.name}: {error}") from error
+    except (pl.exceptions.PolarsError, ValueError, zlib.error) as error:
+        why = str(error).partition("\n")[0]  # what polars adds is about its own options
+        if isinstance(error, WrongDataError) and str(files[0].parent) in why:
+            raise
+        raise WrongDataError(f"{files[0]} can't be read as {chosen.name}: {why}") from error
     target = parts["ood_test"]
     keys = (target,) if table.time is None else (target, table.time[target])
     arrays: cache.Arrays = {
@@ -138,6 +144,26 @@ def _build(chosen: Task, files: list[Path]) -> cache.Kept:
         found |= {name: len(y), f"positive {name}": int(y.sum()), f"rate {name}": float(y.mean())}
     card = {"name": chosen.name, "columns": list(encoded.columns), "found": found}
     return arrays, card, cache.digest(arrays, card)
+
+
+def _whole(table: Table) -> None:
+    """Refuse a table whose label or domain is not known of every row."""
+    for what, flags in (("label", table.y), ("domain", table.ood)):
+        if len(flags) != len(table.features):
+            raise WrongDataError(f"{len(table.features)} rows have {len(flags)} values of the {what}")
+        if flags.dtype != np.bool_:
+            row = next((row for row, flag in enumerate(flags) if not isinstance(flag, bool)), 0)
+            raise WrongDataError(
+                f"the {what} must be true or false in every row, it is {flags[row]!r} in row {row}"
+            )
+
+
+def _sums(arrays: cache.Arrays) -> dict[str, float]:
+    """Two numbers that a table with other cells in it doesn't have, whatever machine encoded it."""
+    return {
+        "sum of |numbers|": float(np.abs(arrays["numeric"]).sum(dtype=np.float64)),
+        "sum of codes": int(arrays["codes"].sum(dtype=np.int64)),
+    }
 
 
 def _found(ds: Dataset) -> dict[str, float]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from ploc_lab.data import acs_pubcov
-from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, require
+from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, near, require
 
 FILES = ("acs_pubcov/ACSPublicCoverage.test.parquet", "acs_pubcov/ACSPublicCoverage.validation.parquet")
 COLUMNS = Columns(
@@ -46,6 +46,8 @@ TASK = Task(
             "positive train": 71_912,
             "positive ood_test": 40_965,
             "width": 73,
+            "sum of |numbers|": near(800_084.254628),
+            "sum of codes": 5_101_857,
         }
     ),
     source=Source(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, require
+from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, near, require
 
 FILE = "anes/anes_1952_2000.parquet"
 SOUTH = 3
@@ -81,6 +81,8 @@ TASK = Task(
             "positive train": 13_578,
             "positive ood_test": 6_212,
             "width": 148,
+            "sum of |numbers|": near(400_037),
+            "sum of codes": 1_492_124,
         }
     ),
     source=Source(

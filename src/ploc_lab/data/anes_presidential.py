@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, require
+from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, near, require
 
 FILE = "anes/anes_presidential_1952_2024.parquet"
 
@@ -68,6 +68,8 @@ TASK = Task(
             "positive train": 21_970,
             "positive ood_test": 12_549,
             "width": 101,
+            "sum of |numbers|": near(448_090),
+            "sum of codes": 1_709_968,
         }
     ),
     source=Source(

@@ -15,6 +15,7 @@ from ploc_lab.data.schema import (
     Table,
     Task,
     WrongDataError,
+    near,
     require,
 )
 
@@ -123,6 +124,8 @@ TASK = Task(
             "positive train": 14_546,
             "positive ood_test": 25_170,
             "width": 183,
+            "sum of |numbers|": near(733_027.080203),
+            "sum of codes": 5_445_285,
         }
     ),
     source=Source(

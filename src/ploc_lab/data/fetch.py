@@ -73,6 +73,8 @@ def get(download: Download, root: Path, report: Report | None = None) -> Path:
 
 def _here(download: Download, root: Path) -> bool:
     path = root / download.path
+    if path.is_dir():
+        raise FetchError(f"{path} is a folder where a file is expected; move it away and fetch again")
     if not path.is_file():
         return False
     if download.sha256 and (found := _sha256(path)) != download.sha256:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, WrongDataError, require
+from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, WrongDataError, near, require
 
 FILE = "heloc/heloc_dataset_v1.csv"
 
@@ -72,6 +72,8 @@ TASK = Task(
             "positive train": 535,
             "positive ood_test": 3_934,
             "width": 38,
+            "sum of |numbers|": near(136_268.598975),
+            "sum of codes": 50_187,
         }
     ),
     source=Source(

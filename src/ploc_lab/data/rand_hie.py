@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ploc import randhie
-from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task
+from ploc_lab.data.schema import Columns, Fingerprint, Source, Table, Task, near
 
 FILE = str(resources.files("ploc") / "data" / "randhie.csv.gz")
 OFTEN = 2
@@ -58,6 +58,8 @@ RAND_HIE = Task(
             "positive train": 4_854,
             "positive ood_test": 1_077,
             "width": 8,
+            "sum of |numbers|": near(71_956.8986392),
+            "sum of codes": 0,
         }
     ),
     source=SOURCE,
@@ -85,6 +87,8 @@ RAND_HIE_HEALTH = Task(
             "positive train": 3_660,
             "positive ood_test": 2_412,
             "width": 8,
+            "sum of |numbers|": near(83_654.245554),
+            "sum of codes": 0,
         }
     ),
     source=SOURCE,

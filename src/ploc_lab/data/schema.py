@@ -64,13 +64,23 @@ class Fingerprint:
             got = found[key]
             low, high = want if isinstance(want, tuple) else (want, want)
             if not low <= got <= high:
-                shown = _show(low) if low == high else f"{_show(low)} to {_show(high)}"
-                lines.append(f"{key}: expected {shown}, found {_show(got)}")
+                digits = 6 if f"{got:.6g}" not in (f"{low:.6g}", f"{high:.6g}") else 12
+                ends = dict.fromkeys((_show(low, digits), _show(high, digits)))
+                lines.append(f"{key}: expected {' to '.join(ends)}, found {_show(got, digits)}")
         return lines
 
 
-def _show(number: float) -> str:
-    return f"{number:,}" if isinstance(number, int) else f"{number:.6g}"
+def near(number: float) -> tuple[float, float]:
+    """The range that another processor's rounding may move a sum in; another cell moves it out.
+
+    >>> Fingerprint({"sum": near(1000)}).differences({"sum": 1000.00000001})
+    []
+    """
+    return number * (1 - 1e-9), number * (1 + 1e-9)
+
+
+def _show(number: float, digits: int) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:.{digits}g}"
 
 
 @dataclass(frozen=True)

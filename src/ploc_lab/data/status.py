@@ -9,7 +9,10 @@ from ploc_lab import data
 
 @dataclass(frozen=True)
 class Status:
-    """One data set's line of `ploc-lab data check`; `right` is None where there is no file to judge."""
+    """What `ploc-lab data check` says of one data set; `right` is None where there is no file to judge.
+
+    `problems` says what is wrong with what is there: what differs, or why it can't be read.
+    """
 
     name: str
     title: str
@@ -35,14 +38,17 @@ class Status:
 def status(name: str, root: Path | None = None) -> Status:
     """Look for a data set's files and, if all are here, read and check them."""
     task = data.task(name)
-    missing = [str(path) for path in data.missing(name, root)]
-    right, problems, fingerprint = None, [], None
+    missing = data.missing(name, root)
+    problems = [f"{path} is a folder where a file is expected" for path in missing if path.is_dir()]
+    right, fingerprint = None, None
     if not missing:
         try:
             fingerprint = data.load(name, root).fingerprint
             right = True
         except data.WrongDataError as error:
             right, problems = False, error.differences
+        except PermissionError as error:
+            right, problems = False, [f"{error.filename} can't be read: {error.strerror}"]
     return Status(
         name=name,
         title=task.title,
@@ -56,7 +62,7 @@ def status(name: str, root: Path | None = None) -> Status:
         here=not missing,
         right=right,
         problems=problems,
-        missing=missing,
+        missing=[str(path) for path in missing],
         expected=dict(task.fingerprint.expected),
         fingerprint=fingerprint,
     )

@@ -66,6 +66,16 @@ def test_what_is_no_such_archive_is_refused(shapes, tmp_path):
         data.load("diabetes_readmission", tmp_path)
 
 
+def test_a_damaged_archive_is_refused(shapes, tmp_path):
+    small(shapes, tmp_path)
+    path = tmp_path / room.FILE
+    content = bytearray(path.read_bytes())
+    content[200:232] = bytes(32)
+    path.write_bytes(content)
+    with pytest.raises(data.WrongDataError, match=r"dataset_diabetes\.zip"):
+        data.load("diabetes_readmission", tmp_path)
+
+
 def test_the_complete_archive_gives_the_measured_numbers(real_data):
     ds = data.load("diabetes_readmission", real_data(room.FILE))
     assert (len(ds), ds.d, len(ds.stream())) == (99_493, 183, 50_968)

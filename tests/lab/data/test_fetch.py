@@ -157,3 +157,11 @@ def test_fetch_brings_only_what_is_not_here_and_refuses_what_is_not_the_one(serv
     with pytest.raises(FetchError, match="is here but is not the published file"):
         fetch(task, tmp_path)
     assert (tmp_path / "folder" / "file.zip").read_bytes() == b"mine"
+
+
+def test_a_folder_in_the_files_place_is_refused_before_anything_is_asked_for(server, tmp_path):
+    source = Source("page", "licence", "terms", downloads=(want(server),))
+    (tmp_path / "folder" / "file.zip").mkdir(parents=True)
+    with pytest.raises(FetchError, match=r"file\.zip is a folder where a file is expected"):
+        fetch(SimpleNamespace(name="small", source=source), tmp_path)
+    assert server.asked == []

@@ -53,7 +53,7 @@ def test_the_small_file_is_not_the_one_and_what_differs_is_listed(shapes, tmp_pa
         "rows: expected 10,459, found 30",
         "train: expected 2,220, found 16",
     ]
-    assert len(refusal.value.differences) == 9
+    assert len(refusal.value.differences) == 11
     assert not work.exists()
 
 
@@ -66,6 +66,23 @@ def test_a_file_with_other_labels_or_columns_is_refused(shapes, tmp_path):
         data.load("heloc", tmp_path)
     (tmp_path / heloc.FILE).write_bytes(b"<html>please log in</html>\n" + bytes(range(256)))
     with pytest.raises(data.WrongDataError, match=r"heloc_dataset_v1\.csv"):
+        data.load("heloc", tmp_path)
+
+
+@pytest.mark.parametrize("column", ["NetFractionRevolvingBurden", "MaxDelqEver"])
+def test_a_copy_with_one_other_cell_is_refused(real_data, tmp_path, column):
+    raw = pl.read_csv(real_data(heloc.FILE) / heloc.FILE)
+    values = raw[column].to_list()
+    values[7] = next(value for value in values if value != values[7])
+    (tmp_path / heloc.FILE).parent.mkdir()
+    raw.with_columns(pl.Series(column, values)).write_csv(tmp_path / heloc.FILE)
+    with pytest.raises(data.WrongDataError, match=r"study; sum of .*: expected"):
+        data.load("heloc", tmp_path)
+
+
+def test_a_row_without_a_score_is_refused(shapes, tmp_path):
+    small(shapes, tmp_path, ExternalRiskEstimate=[*range(45, 74), None])
+    with pytest.raises(data.WrongDataError, match=r"can't be read.*the domain must be .* None in row 29"):
         data.load("heloc", tmp_path)
 
 
