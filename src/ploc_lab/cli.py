@@ -19,6 +19,8 @@ app.command("ploc_lab.models.commands:compare", name="compare")
 app.command("ploc_lab.methods.commands:methods", name="methods")
 app.command("ploc_lab.study.commands:run", name="run")
 app.command("ploc_lab.study.commands:status", name="status")
+app.command("ploc_lab.report.commands:report", name="report")
+app.command("ploc_lab.report.commands:claims", name="claims")
 
 
 def main() -> None:

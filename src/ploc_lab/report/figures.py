@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "ploc",
     "svg.fonttype": "none",
     "font.family": "sans-serif",
