@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import copymode
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ def whole(target: str | Path) -> Iterator[Path]:
     """Lend a path to write to; it becomes `target` when the block ends well and is gone when it does not.
 
     A reader of `target` sees the old file or the new one, through a power cut as well: the new bytes are on
-    the disk before the name is theirs.
+    the disk before the name is theirs. The new file has the old one's permissions, a link goes on pointing to
+    it, and what is no file (a device, a pipe) is refused, for it would be replaced by one.
 
     >>> with whole("/tmp/answer.txt") as path:
     ...     path.write_text("42")
@@ -27,6 +29,10 @@ def whole(target: str | Path) -> Iterator[Path]:
     target = Path(target)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; name a file")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{target} is a device or a pipe, which can't be replaced whole; name a file")
+    if target.is_symlink():
+        target = target.resolve()
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
     # One fixed name: a process that was killed leaves at most one such file, and the next one writes over it.
@@ -34,6 +40,8 @@ def whole(target: str | Path) -> Iterator[Path]:
     try:
         try:
             part.touch()
+            if target.exists():
+                copymode(target, part)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(target)) from None
         yield part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import TYPE_CHECKING, Any
 
 from river import base, linear_model, naive_bayes
@@ -106,14 +107,18 @@ class PLOCClassifier(base.Wrapper, base.Classifier):  # type: ignore[type-arg]
     def _logits(self, source: Answer) -> float | NDArray[np.float64] | None:
         """The model's answer in logits over the known labels; None where it names another label or none."""
         labels = self._labels
+        if len(labels) == 2 and len(source) == 2:  # the common case, at a third of the price
+            no, yes = source.get(labels[0]), source.get(labels[1])
+            if no is not None and yes is not None and no + yes != 0.0:
+                p = yes / (no + yes)
+                return log(p / (1.0 - p)) if links.CLIP < p < 1.0 - links.CLIP else links.logit(p)
         total = sum(source.values())
         if total == 0.0:
             return None
         if len(labels) == 2:
-            no, yes = source.get(labels[0]), source.get(labels[1])
-            if len(source) != (no is not None) + (yes is not None):
+            if not source.keys() <= set(labels):
                 return None
-            return links.logit((yes or 0.0) / total)
+            return links.logit(source.get(labels[1], 0.0) / total)
         if not labels or not source.keys() <= set(labels):
             return None
         row: NDArray[np.float64] = links.from_proba([[source.get(label, 0.0) / total for label in labels]])[0]

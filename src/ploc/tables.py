@@ -136,8 +136,8 @@ class Table:
             "csv": rows.sink_csv,
             "tsv": partial(rows.sink_csv, separator="\t"),
         }[self.format]
-        # The engine holds its thread to the end; the main thread stays free to hear Ctrl-C. The thread is there
-        # before the file is: one that Ctrl-C met while it began would be waited for by nobody.
+        # The engine holds its thread to the end; the main thread stays free to hear Ctrl-C. The thread begins
+        # before the file does: one that Ctrl-C met while it began would be waited for by nobody.
         pool = ThreadPoolExecutor(1)
         pool.submit(int).result()
         with whole(self.path) as part, plain_errors(self.path), pool:

@@ -119,6 +119,8 @@ def test_score_and_stream_share_their_states(tmp_path, rows):
         (["score", "rows.csv", "--logit", "z", "--anchor", "x", "-o", "o.csv"], "--anchor"),
         (["score", "rows.csv", "--logit", "z", "--ordr-by", "t", "-o", "o.csv"], "--order-by"),
         (["score", "rows.csv", "--logit", "z", "-o", "rows.csv"], "is the file that is read"),
+        (["score", "rows.csv", "--logit", "z", "-o", "pipe.csv"], "a device or a pipe"),
+        (["report", "rows.csv", "-o", "pipe.csv"], "a device or a pipe"),
         (["score", "rows.csv", "--logit", "z", "--state", "rows.csv", "-o", "o.csv"], "holds no state"),
         (["score"], "ploc score --help"),
         (["scor"], 'Did you mean "score"?'),
@@ -130,6 +132,7 @@ def test_score_and_stream_share_their_states(tmp_path, rows):
     ],
 )
 def test_an_error_is_one_line_with_code_2_and_no_file(tmp_path, rows, here, words, message):
+    os.mkfifo(tmp_path / "pipe.csv")
     before = sorted(p.name for p in tmp_path.iterdir())
     code, out, told = here(*words)
     assert code == 2, told

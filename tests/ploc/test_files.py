@@ -1,4 +1,5 @@
 import errno
+import os
 import resource
 import signal
 import subprocess
@@ -33,6 +34,32 @@ def test_a_folder_or_a_path_into_nowhere_is_refused(tmp_path):
         pass
     with pytest.raises(FileNotFoundError, match="there is no folder"), whole(tmp_path / "no" / "a.txt"):
         pass
+
+
+def test_a_device_or_a_pipe_is_refused_and_stays_what_it_is(tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    (tmp_path / "link.csv").symlink_to(pipe)
+    for target in (pipe, tmp_path / "link.csv"):
+        with pytest.raises(ValueError, match=r"is a device or a pipe.*; name a file"), whole(target):
+            pass
+    assert pipe.is_fifo()
+    assert (tmp_path / "link.csv").is_symlink()
+
+
+def test_a_link_goes_on_pointing_to_the_file_and_permissions_stay(tmp_path):
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "a.txt", tmp_path / "a.txt"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    with whole(link) as part:
+        assert part.stat().st_mode & 0o777 == 0o600
+        part.write_text("new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert [p.name for p in target.parent.iterdir()] == ["a.txt"]
 
 
 def test_a_full_disk_keeps_the_old_file(tmp_path):
