@@ -111,7 +111,7 @@ def deferred_auroc(e: Evidence) -> Finding:
     gap, moved = float(_top(rows, "auroc_deferred_gap")), int(_top(rows, "rank_changes"))
     return Finding(
         gap <= NOISE,
-        f"largest gap {gap:.1e}",
+        f"largest gap {_tiny(gap)}",
         f"{rows.height} (data set, backbone, prefix) groups; at most {moved} rows changed their rank "
         "by rounding",
     )
@@ -629,7 +629,7 @@ def prior_auroc(e: Evidence) -> Finding:
     _some(rows, "deferred PLOC on redrawn streams")
     worst = float(rows["d_auroc"].abs().max())  # type: ignore[arg-type]
     return Finding(
-        worst <= NOISE, f"largest {worst:.1e}", f"{rows.height} redrawn streams, all data sets at hand"
+        worst <= NOISE, f"largest {_tiny(worst)}", f"{rows.height} redrawn streams, all data sets at hand"
     )
 
 
@@ -709,6 +709,10 @@ def _mean(rows: pl.DataFrame, column: str) -> float:
 
 def _top(rows: pl.DataFrame, column: str) -> float:
     return float(rows[column].max())  # type: ignore[arg-type]
+
+
+def _tiny(value: float) -> str:
+    return f"{value:.1e}" if value else "0"
 
 
 def _sign(metric: str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ploc_lab.report import checks
+from ploc_lab.report import checks, names
 from ploc_lab.report.checks import ROUNDING, CannotTestError, Evidence
 from ploc_lab.study.grid import BACKBONES
 
@@ -107,7 +107,7 @@ def _rows(dataset: str, label: str, backbone: str, table: int) -> Claim:
     return Claim(
         f"table{table}-{dataset}",
         f"Table {table}",
-        f"{label}: the row of source and PLOC.",
+        f"{label} with the {names.backbone(backbone)}: the row of source and PLOC.",
         "8 numbers",
         _ROWS,
         partial(checks.printed_rows, dataset, (backbone,)),

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from ploc_lab.report import claims, figures, findings, protocol
+from ploc_lab.report.table import MINUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 LONG = 60
 """Rows from which a table is folded."""
-FIRST = ("streams", "cuts", "doings")
-"""Tables of the protocol."""
+DATA, HOW = ("streams",), ("cuts", "doings")
+"""Tables of the data and of the protocol, which have sections of their own."""
 BESIDE = re.compile(r"main|main_exact|deferred|per_dataset_.*|ablation|vision.*")
 """Tables with the paper's numbers, which are shown before the others."""
 _MARKS = {claims.HOLDS: ("holds", "✓"), claims.FAILS: ("fails", "✗"), claims.UNTESTABLE: ("open", "?")}
@@ -36,9 +37,10 @@ def html(
 ) -> str:
     """One page without script or network: findings, claims, tables, figures, protocol."""
     beside = [t for t in tables if BESIDE.fullmatch(t.name)]
-    rest = [t for t in tables if t not in beside and t.name not in FIRST]
+    rest = [t for t in tables if t not in beside and t.name not in (*DATA, *HOW)]
     sections = [
         ("findings", "What the cells say", _findings(findings.find(cells), tables)),
+        ("data", "On which data", "".join(_table(t) for t in tables if t.name in DATA)),
         ("claims", "The paper's claims, one by one", _ledger(entries)),
         ("beside", "Ours beside the paper's", "".join(map(_table, beside)) or _nothing("no table")),
         (
@@ -47,9 +49,9 @@ def html(
             "".join(_figure(name, f) for name, f in drawn.items()) or _nothing("no figure"),
         ),
         ("tables", "The other tables", "".join(map(_table, rest)) or _nothing("no table")),
-        ("protocol", "Protocol", _protocol(cells, [t for t in tables if t.name in FIRST])),
+        ("protocol", "Protocol", _protocol(cells, [t for t in tables if t.name in HOW])),
     ]
-    sections = [(name, head, body) for name, head, body in sections if body]
+    sections = [(name, head, inner) for name, head, inner in sections if inner]
     body = "".join(
         f'<section id="{name}"><h2>{escape(head)}</h2>{inner}</section>' for name, head, inner in sections
     )
@@ -104,25 +106,30 @@ def _findings(lines: Iterable[findings.Line], tables: Iterable[Table]) -> str:
     items = []
     for line in lines:
         link = f' <a href="#table-{line.table}">Table</a>' if line.table in here else ""
-        items.append(f"<li><h3>{escape(line.head)}</h3><p>{escape(line.words)}{link}</p></li>")
+        items.append(f"<li><h3>{escape(line.head)}</h3><p>{_say(line.words)}{link}</p></li>")
     return f"<ol class=findings>{''.join(items)}</ol>" if items else _nothing("no cell of the plain protocol")
 
 
-def _ledger(entries: Iterable[Entry]) -> str:
-    rows = []
+def _ledger(entries: Sequence[Entry]) -> str:
+    rows, index = [], []
+    for verdict, (css, mark) in _MARKS.items():
+        links = " · ".join(f'<a href="#claim-{e.id}">{e.id}</a>' for e in entries if e.verdict == verdict)
+        head = f"<b class=verdict><span aria-hidden=true>{mark}</span> {escape(verdict)}</b>"
+        index.append(f'<p class="{css}">{head} {links or "none"}</p>')
     for e in entries:
         css, mark = _MARKS[e.verdict]
         rows.append(
             f'<tr id="claim-{escape(e.id)}" class="{css}"><th scope=row><p>{escape(e.claim)}</p>'
             f"<small>{escape(e.place)} · {escape(e.id)}</small></th>"
-            f'<td class=w data-head="paper">{escape(e.paper)}</td>'
-            f'<td class=w data-head="ours">{escape(e.ours)}</td>'
+            f'<td class=w data-head="paper">{_say(e.paper)}</td>'
+            f'<td class=w data-head="ours">{_say(e.ours)}</td>'
             f'<td class=w data-head="verdict"><b class=verdict><span aria-hidden=true>{mark}</span> '
-            f"{escape(e.verdict)}</b><small>{escape(e.reason)}</small>"
+            f"{escape(e.verdict)}</b><small>{_say(e.reason)}</small>"
             f"<small>Threshold: {escape(e.threshold)}</small></td></tr>"
         )
     return (
         "<p class=dim>Each threshold was stated before the run. A claim that fails is a result.</p>"
+        f"<div class=index>{''.join(index)}</div>"
         "<div class=ledger><table><thead><tr><th scope=col>Claim<th scope=col>Paper<th scope=col>Ours"
         f"<th scope=col>Verdict, and why</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
@@ -163,6 +170,11 @@ def _protocol(cells: pl.DataFrame, tables: Iterable[Table]) -> str:
     lines = [*protocol.facts(cells), ("report", f"ploc {version('ploc')}")]
     facts = "".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}</dd></div>" for a, b in lines)
     return f"<dl class=facts>{facts}</dl>{''.join(map(_table, tables))}"
+
+
+def _say(words: str) -> str:
+    """Words for a page, with a minus before negative numbers instead of a hyphen."""
+    return escape(re.sub(r"(?<![\w.])-(?=\d)", MINUS, words))
 
 
 def _nothing(what: str) -> str:
@@ -215,7 +227,7 @@ figcaption ul{margin:.3em 0 0;padding-left:1.1em}
 .scroll:focus-visible{outline:2px solid var(--holds)}
 table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
 th,td{text-align:right;padding:4px 9px;border-bottom:1px solid var(--line);vertical-align:top;font-weight:400}
-.table th:first-child{text-align:left;position:sticky;left:0;background:var(--paper);min-width:7.5em}
+.table th:first-child{text-align:left;position:sticky;left:0;background:var(--paper);min-width:10.5em}
 .w,.table th.w{text-align:left}
 .table td.w{min-width:10em}
 thead th{color:var(--dim);font-size:.8rem;vertical-align:bottom;line-height:1.25}
@@ -227,6 +239,7 @@ tr:target,.table:target h3{outline:2px solid var(--holds);outline-offset:2px}
 details{border-top:1px solid var(--line);margin-top:18px;padding-top:10px}
 summary{cursor:pointer;font-weight:600}summary small{color:var(--dim);font-weight:400}
 details figure{margin-top:8px}details h3{display:none}
+.index p{max-width:none;font-size:.84rem}
 .ledger table{width:100%;table-layout:fixed}
 .ledger th,.ledger td{text-align:left;padding:9px 12px 9px 0;overflow-wrap:anywhere}
 .ledger thead th:nth-child(1){width:33%}.ledger thead th:nth-child(2){width:13%}
@@ -244,7 +257,7 @@ white-space:normal;margin-top:3px}
 .ledger td[data-head]::before{content:attr(data-head) ": ";color:var(--dim)}
 .ledger td[data-head=verdict]::before{content:none}
 .facts{display:block}.facts div{display:block;margin-bottom:8px}
-th,td{padding:4px 6px}.table th:first-child{max-width:9.5em}}
+th,td{padding:4px 6px}.table th:first-child{min-width:7em;max-width:9.5em}}
 @page{margin:13mm}
 @media print{:root{color-scheme:light;--paper:#fff;--card:#f6f7f9;--ink:#16191d;--dim:#565f6a;--line:#d5dae0;
 --holds:#0b66b5;--fails:#b84a06;--open:#565f6a}body{font-size:10.5px}main{max-width:none;padding:0}
