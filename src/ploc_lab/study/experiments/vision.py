@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from ploc_lab.data.corruptions import KINDS, PROFILES, SEVERITIES
+from ploc_lab.data.corruptions import KINDS, PROFILES, SEVERITIES, Kind
 from ploc_lab.report import paper
 from ploc_lab.study import frames
 from ploc_lab.study.cell import Cell, Picture
@@ -20,8 +20,9 @@ from ploc_lab.study.grid import Grid
 DATASET, BACKBONE = "cifar10", "cnn"
 SEEDS = (0, 1, 2)
 RHOS = (10.0, 100.0)
-NOISE = "gaussian_noise"
+NOISE: Kind = "gaussian_noise"
 FITTED = "paper"
+DAMAGE = 0.05  # accuracy that a corruption must cost the source for the paper's "large losses"
 WHOLE = 10_000  # a batch that holds every stream: what a batched method does when it may wait for all of it
 
 # Methods that need logits alone, on every stream of both profiles.
@@ -147,21 +148,26 @@ def two_class(cells: pl.DataFrame) -> pl.DataFrame:
 def ten_class(ten: pl.DataFrame) -> pl.DataFrame:
     """Source and PLOC-K, LAME, the normalising methods and deferred PLOC-K's AUROCs: means over checkpoints.
 
-    `normalising_n` says on how many first images the normalising methods were run.
+    `normalising` is over those of Tent, EATA and SAR that answer most images of the stream, `control` the
+    control on the same; `normalising_n` says how many images these are, `normalising_runs` how many runs.
     """
     rows = []
     for (profile, stream), group in ten.group_by("profile", "stream", maintain_order=True):
         found = {method: _of(group, method) for method in ("source", "ploc_k", "lame", "ploc_deferred")}
         if any(part.is_empty() for part in found.values()):
             continue
-        normal = group.filter(pl.col("method").is_in(NORMALISING[1:]), pl.col("batch") == 1)
+        normal = group.filter(pl.col("method").is_in(NORMALISING[1:]))
+        normal = normal.filter(pl.col("n") == pl.col("n").max())
+        control = group.filter(pl.col("method") == NORMALISING[0], pl.col("n").is_in(normal["n"].implode()))
         row: dict[str, Any] = {
             "profile": f"{profile} (fitted)" if profile == FITTED else profile,
             "stream": stream,
             "checkpoints": found["source"].height,
             "n": found["source"]["n"].max(),
             "normalising": normal["accuracy"].mean(),
+            "control": control["accuracy"].mean(),
             "normalising_n": normal["n"].max(),
+            "normalising_runs": normal.height,
             "lame": found["lame"]["accuracy"].mean(),
         }
         for name in ("accuracy", "balanced_accuracy", "ece", "nll"):
@@ -178,20 +184,31 @@ def ten_class(ten: pl.DataFrame) -> pl.DataFrame:
 
 def every_method(ten: pl.DataFrame) -> pl.DataFrame:
     """Every method on every stream at its longest: means over checkpoints."""
-    longest = ten.filter(pl.col("n") == pl.col("n").max().over("profile", "stream", "method", "batch"))
-    return longest.group_by("profile", "stream", "method", "batch", "n", maintain_order=True).agg(
-        *(pl.col(name).mean() for name in (*METRICS, "auroc_ovr")),
-        pl.len().alias("checkpoints"),
-        pl.col("n_adapted").max(),
-        pl.col("n_nan").sum(),
+    return (
+        _longest(ten, "profile", "stream", "method", "batch")
+        .group_by("profile", "stream", "method", "batch", "n", maintain_order=True)
+        .agg(
+            *(pl.col(name).mean() for name in (*METRICS, "auroc_ovr")),
+            pl.len().alias("checkpoints"),
+            pl.col("n_adapted").max(),
+            pl.col("n_nan").sum(),
+        )
     )
 
 
 def one_class(ten: pl.DataFrame) -> pl.DataFrame:
-    """What the normalising methods answer, run by run: the class answered most, its share, the accuracy."""
+    """What the normalising methods answer, run by run: the class answered most, its share, the accuracy.
+
+    `d_control` is the largest distance of any metric from the control's, which learns nothing, on the same
+    images; `entropy_least` is that of the surest image.
+    """
     rows = ten.filter(pl.col("method").is_in(NORMALISING))
-    columns = ("top_class", "top_share", "accuracy", "n", "n_adapted", "steps", "skipped")
-    return rows.select("stream", "method", "seed", *columns)
+    keys = ["profile", "stream", "seed", "n"]
+    control = rows.filter(pl.col("method") == NORMALISING[0]).select(*keys, *METRICS)
+    rows = rows.join(control, on=keys, how="left", suffix="_control", maintain_order="left")
+    away = pl.max_horizontal((pl.col(m) - pl.col(f"{m}_control")).abs() for m in METRICS)
+    columns = ("n", "top_class", "top_share", "accuracy", "entropy_least", "steps", "n_adapted", "skipped")
+    return rows.select("profile", "stream", "method", "seed", *columns, away.alias("d_control"))
 
 
 def changes(ten: pl.DataFrame) -> pl.DataFrame:
@@ -212,61 +229,113 @@ class Measured(NamedTuple):
     """What the section claims, measured on one profile's runs."""
 
     runs: int
-    normalising_runs: int
-    normalising_accuracy: tuple[float, float]
-    """The lowest and the highest accuracy of Tent, EATA and SAR over their runs."""
-    one_class_share: float
-    """The smallest share of the class they answer most, over their runs and those of the control."""
     lame_difference: float
     """The largest distance of any metric of LAME from its source's."""
-    clean_accuracy_change: float
-    """PLOC-K less source on the clean stream, mean over checkpoints; likewise what follows."""
-    corrupted_accuracy_change: dict[str, float]
-    corrupted_ece_change: dict[str, float]
-    long_tail_accuracy_change: dict[str, float]
+    accuracy_source: dict[str, float]
+    """By stream, means over checkpoints; likewise the changes from source to PLOC-K that follow."""
+    accuracy: dict[str, float]
+    balanced_accuracy: dict[str, float]
+    ece: dict[str, float]
+    nll: dict[str, float]
     ovo_largest: float
     """The largest change of one-vs-one AUROC by deferred PLOC-K over all runs."""
     ovr_range: tuple[float, float]
     ovr_up: float
-    """The share of runs on corrupted streams whose one-vs-rest AUROC rises."""
+    """The share of runs on shifted streams (all but the control) whose one-vs-rest AUROC rises."""
+
+    @property
+    def damaged(self) -> list[str]:
+        """The corrupted, balanced streams on which the source loses DAMAGE or more of its clean accuracy."""
+        clean = self.accuracy_source["clean"]
+        return [s for s in CORRUPTED if self.accuracy_source[s] <= clean - DAMAGE]
 
 
 def measured(cells: pl.DataFrame, profile: str = FITTED) -> Measured | None:
     """The quantities that the section's claims are about; None while a run of them is missing."""
     ten = runs(cells).filter(pl.col("profile") == profile)
-    source, lame = _of(ten, "source"), _of(ten, "lame")
-    normal = ten.filter(pl.col("method").is_in(NORMALISING))
-    entropy = normal.filter(pl.col("method") != "bn_stats")
-    expected = len(streams(profile)) * len(SEEDS)
-    if source.height < expected or lame.height < expected or _of(ten, "ploc_deferred").height < expected:
+    parts = {method: _of(ten, method) for method in ("source", "lame", "ploc_k", "ploc_deferred")}
+    if any(part.height < len(streams(profile)) * len(SEEDS) for part in parts.values()):
         return None
-    if profile == FITTED and entropy.height < expected * (len(NORMALISING) - 1):
-        return None
-    table = ten_class(ten).with_columns(
-        (pl.col(f"{name}_ploc_k") - pl.col(f"{name}_source")).alias(name) for name in ("accuracy", "ece")
-    )
-    gain = {name: dict(zip(table["stream"], table[name], strict=True)) for name in ("accuracy", "ece")}
-    corrupted = [p.stream for p in streams(profile) if p.corruption is not None and p.rho is None]
+    table = ten_class(ten)
+    both = parts["lame"].join(parts["source"], on=["stream", "seed"], suffix="_source")
     delta = changes(ten)
-    moved = delta.filter(~pl.col("stream").is_in(UNCORRUPTED))["d_ovr"]
-    both = lame.join(source, on=["stream", "seed"], suffix="_source")
-    nan = float("nan")
+    moved = delta.filter(pl.col("stream") != "clean")["d_ovr"]
+
+    def change(metric: str) -> dict[str, float]:
+        values = table[f"{metric}_ploc_k"] - table[f"{metric}_source"]
+        return dict(zip(table["stream"], values, strict=True))
+
     return Measured(
-        runs=source.height,
-        normalising_runs=entropy.height,
-        normalising_accuracy=(_number(entropy["accuracy"].min()), _number(entropy["accuracy"].max())),
-        one_class_share=_number(normal["top_share"].min()) if normal.height else nan,
+        runs=parts["source"].height,
         lame_difference=max(_number((both[m] - both[f"{m}_source"]).abs().max()) for m in METRICS),
-        clean_accuracy_change=gain["accuracy"]["clean"],
-        corrupted_accuracy_change={name: gain["accuracy"][name] for name in corrupted},
-        corrupted_ece_change={name: gain["ece"][name] for name in corrupted},
-        long_tail_accuracy_change={p.stream: gain["accuracy"][p.stream] for p in streams(profile) if p.rho},
+        accuracy_source=dict(zip(table["stream"], table["accuracy_source"], strict=True)),
+        accuracy=change("accuracy"),
+        balanced_accuracy=change("balanced_accuracy"),
+        ece=change("ece"),
+        nll=change("nll"),
         ovo_largest=_number(delta["d_ovo"].abs().max()),
         ovr_range=(_number(delta["d_ovr"].min()), _number(delta["d_ovr"].max())),
         ovr_up=_number((moved > 0).mean()),
     )
 
 
+class Collapse(NamedTuple):
+    """What the normalising methods answer on one profile's streams."""
+
+    runs: dict[str, int]
+    """Of each method how many (stream, checkpoint) it answers; `whole` of these in full."""
+    whole: dict[str, int]
+    images: dict[str, int]
+    """The fewest images of a run, at its longest."""
+    one_class_share: dict[str, float]
+    """Of each method the smallest share of the class that a run answers most."""
+    accuracy: dict[str, tuple[float, float]]
+    """Of each method the lowest and the highest accuracy over its whole streams."""
+    apart: float
+    """The largest difference of two methods' accuracy on the same images, means over checkpoints."""
+    control_difference: float
+    """The largest distance of any metric of EATA and SAR from the control's on the same images."""
+    entropy_least: float
+    """The surest image of the control over all runs, in nats; EATA and SAR learn below MARGIN."""
+
+
+def collapse(cells: pl.DataFrame, profile: str = FITTED) -> Collapse | None:
+    """How the normalising methods collapse; None while a run of them is missing."""
+    ten = runs(cells).filter(pl.col("profile") == profile)
+    rows = one_class(ten)
+    expected = len(streams(profile)) * len(SEEDS)
+    by = {m: rows.filter(pl.col("method") == m) for m in NORMALISING}
+    if any(part.select("stream", "seed").n_unique() < expected for part in by.values()):
+        return None
+    lengths = _of(ten, "source").select("stream", "seed", pl.col("n").alias("full"))
+    longest = {m: _longest(part, "stream").join(lengths, on=["stream", "seed"]) for m, part in by.items()}
+    whole = {m: part.filter(pl.col("n") == pl.col("full")) for m, part in longest.items()}
+    means = (
+        rows.filter(pl.col("method") != NORMALISING[0])
+        .group_by("stream", "method", "n")
+        .agg(pl.col("accuracy").mean())
+    )
+    shared = means.group_by("stream", "n").agg(
+        (pl.col("accuracy").max() - pl.col("accuracy").min()).alias("apart")
+    )
+    choosing = pl.concat([by["eata"], by["sar"]])
+    return Collapse(
+        runs={m: part.height for m, part in longest.items()},
+        whole={m: part.height for m, part in whole.items()},
+        images={m: int(_number(part["n"].min())) for m, part in longest.items()},
+        one_class_share={m: _number(part["top_share"].min()) for m, part in longest.items()},
+        accuracy={
+            m: (_number(part["accuracy"].min()), _number(part["accuracy"].max()))
+            for m, part in whole.items()
+            if part.height
+        },
+        apart=_number(shared["apart"].max()),
+        control_difference=_number(choosing["d_control"].max()),
+        entropy_least=_number(by[NORMALISING[0]]["entropy_least"].min()),
+    )
+
+
+CORRUPTED = tuple(p.stream for p in streams(FITTED) if p.corruption is not None and p.rho is None)
 UNCORRUPTED = tuple(p.stream for p in streams(FITTED) if p.corruption is None)
 
 
@@ -291,6 +360,11 @@ def _of(rows: pl.DataFrame, method: str) -> pl.DataFrame:
     """A method's rows at batch size one on whole streams."""
     whole = pl.col("n") == pl.col("n").max().over("profile", "stream")
     return rows.filter(whole).filter(pl.col("method") == method, pl.col("batch") == 1)
+
+
+def _longest(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """Of each group the rows of its longest run."""
+    return rows.filter(pl.col("n") == pl.col("n").max().over(by))
 
 
 def _printed(row: paper.Origin) -> dict[str, float]:
