@@ -1,13 +1,13 @@
 """Every method of the laboratory under one protocol: a file each, and one line each in the registry below."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 from torch import nn
 
-from ploc_lab.methods.protocol import Answer, Card, Method, OutputMethod, SourceInfo, Validation
+from ploc_lab.methods.protocol import Answer, Card, Method, Needs, OutputMethod, SourceInfo, Validation
 
 __all__ = [
     "Answer",
@@ -25,12 +25,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Spec:
-    """A line of the registry: a name, the class it stands for (imported when asked for), its options."""
+    """A line of the registry: a name, the class it stands for (imported when asked for), its options.
+
+    `needs` is what the options ask for beyond the class's own card.
+    """
 
     name: str
     where: str
     options: dict[str, Any] = field(default_factory=dict)
     note: str = ""
+    needs: Needs | None = None
 
     @cached_property
     def cls(self) -> type[Method]:
@@ -42,7 +46,8 @@ class Spec:
     @property
     def card(self) -> Card:
         """What the method needs, changes and does at batch size one."""
-        return self.cls.info
+        info = self.cls.info
+        return info if self.needs is None else replace(info, needs=self.needs)
 
 
 _REGISTRY = (
@@ -57,7 +62,13 @@ _REGISTRY = (
     Spec("ploc_window100", "ploc:Ploc", {"origin": "window", "rows": 100}, "ablation: the last 100 rows"),
     Spec("ploc_zscore", "ploc:Ploc", {"origin": "zscore"}, "ablation: divided by the running spread"),
     Spec("ploc_huber", "ploc:Ploc", {"origin": "huber", "tau": 2.5}, "ablation: steps clipped at 2.5"),
-    Spec("ploc_anchor", "ploc:Ploc", {"anchor": "source"}, "variant: anchored at the source's mean logit"),
+    Spec(
+        "ploc_anchor",
+        "ploc:Ploc",
+        {"anchor": "source"},
+        "variant: anchored at the source's mean logit",
+        "source rows",
+    ),
     Spec("ploc_batch", "ploc:Ploc", {"by": "batch"}, "variant: centred by the batches before, not the rows"),
     # Controls as cheap as PLOC.
     Spec("ploc_median", "ploc:Ploc", {"origin": "median"}, "control: half of the answers are positive"),
@@ -68,9 +79,15 @@ _REGISTRY = (
     Spec("platt", "temperature:PlattScaling"),
     # Label shift, from the batch as published and from the past (ours).
     Spec("em", "em:EM"),
-    Spec("em_bcts", "em:EM", {"bcts": True}, "calibrated on labelled source rows"),
+    Spec("em_bcts", "em:EM", {"bcts": True}, "calibrated on labelled source rows", "source labels"),
     Spec("em_prequential", "em:EM", {"prequential": True}, "from the past; the label-shift control"),
-    Spec("em_bcts_prequential", "em:EM", {"prequential": True, "bcts": True}, "from the past, calibrated"),
+    Spec(
+        "em_bcts_prequential",
+        "em:EM",
+        {"prequential": True, "bcts": True},
+        "from the past, calibrated",
+        "source labels",
+    ),
     Spec("bbse_hard", "bbse:BBSE"),
     Spec("bbse_soft", "bbse:BBSE", {"soft": True}, "posteriors in place of decisions"),
     Spec("bbse_hard_prequential", "bbse:BBSE", {"prequential": True}, "from the past"),
@@ -112,6 +129,7 @@ _REGISTRY = (
     # Built around batch norm.
     Spec("dua", "dua:DUA"),
     Spec("note", "note:NOTE"),
+    Spec("rotta", "rotta:RoTTA"),
 )
 
 _BY_NAME = {entry.name: entry for entry in _REGISTRY}

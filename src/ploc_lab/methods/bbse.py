@@ -22,7 +22,7 @@ class BBSE(LabelShift):
 
     info = Card(
         "BBSE",
-        needs="labels",
+        needs="source labels",
         changes="nothing: the posteriors are reweighed",
         at_one="batched: the rate of one prediction is an indicator, and clipping leaves a vertex; "
         "prequential: the past decides",

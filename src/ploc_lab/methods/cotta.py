@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from ploc_lab.methods import norms
 from ploc_lab.methods.adapting import Adapting, everything, scores
 from ploc_lab.methods.losses import as_classes
 from ploc_lab.methods.protocol import Card
@@ -22,8 +23,8 @@ class CoTTA(Adapting):
 
     The answer is the teacher's: its own forward pass or, where the source's mean confidence on the batch is
     below `confidence`, the mean logit over `views` noisy copies of the batch: a table has no augmentations,
-    Gaussian noise of deviation `noise` on every column stands in for them. Each number of the student is
-    set back to the source's with probability `restore` after each step.
+    Gaussian noise of deviation `noise` on every column stands in for them. Batch norm normalises each copy by
+    itself. Each number of the student is set back to the source's with probability `restore` after each step.
 
     The student starts as the teacher: without noise its gradient is zero and stays so, and `noise=0` is the
     source.
@@ -63,6 +64,7 @@ class CoTTA(Adapting):
             noise,
             views,
         )
+        self.batch_norm = bool(norms.affine(self.nets[0], ("bn2d",)))
         self.start = self.stack.memory.clone()
         self.memory = self.stack.memory.clone()
         self.teacher = self.stack.views(self.memory)
@@ -100,9 +102,12 @@ class CoTTA(Adapting):
             return plain
         sure = as_classes(self.stack.logits(self.anchor, x)).softmax(-1).amax(-1).mean(1) >= self.confidence
         noise = torch.from_numpy(self.chance.normal(0, self.noise, (self.views, *x.shape)).astype(np.float32))
-        noisy = self.stack.logits(self.teacher, (x + noise).flatten(0, 1))
-        noisy = noisy.view(len(noisy), self.views, len(x), -1).mean(1)
-        return torch.where(sure[:, None, None], plain, noisy)
+        if self.batch_norm:
+            noisy = torch.stack([self.stack.logits(self.teacher, x + each) for each in noise], 1)
+        else:  # a row's answer does not depend on its batch: one pass for all copies
+            noisy = self.stack.logits(self.teacher, (x + noise).flatten(0, 1))
+            noisy = noisy.view(len(noisy), self.views, len(x), -1)
+        return torch.where(sure[:, None, None], plain, noisy.mean(1))
 
     def _restore(self) -> None:
         size = self.stack.scalars

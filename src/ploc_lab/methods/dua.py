@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from ploc_lab.methods.adapting import NOTHING_TO_ADAPT, check_rows, frozen
+from ploc_lab.methods.adapting import NOTHING_TO_ADAPT, check_rows, settled
 from ploc_lab.methods.augment import views
-from ploc_lab.methods.protocol import Card, Method, as_answer
+from ploc_lab.methods.protocol import Card, Method
 
 if TYPE_CHECKING:
     from ploc_lab.methods.protocol import Answer, Rows, SourceInfo
@@ -60,7 +60,7 @@ class DUA(Method):
             elif self.steps < self.rows:
                 self._take_in(row)
                 self.step()
-        return as_answer(frozen(self.net, batch))
+        return settled(self, self.net, batch)
 
     def _take_in(self, row: torch.Tensor) -> None:
         self.rho *= self.decay

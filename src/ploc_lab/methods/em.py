@@ -22,7 +22,7 @@ class EM(LabelShift):
 
     info = Card(
         "EM (MLLS)",
-        needs="logits",
+        needs="source rows",
         changes="nothing: the posteriors are reweighed",
         at_one="batched: one row drives the rates to a vertex; prequential: the past decides",
     )

@@ -47,6 +47,8 @@ def run(
     entry = spec(name)
     given = {**entry.options, **options}
     per_net: list[SourceInfo] = [sources] * len(nets) if isinstance(sources, SourceInfo) else list(sources)
+    if len(per_net) != len(nets):
+        raise ValueError(f"{len(nets)} networks came with {len(per_net)} sources: give one each")
     stream = _Stream(X, batch)
     if issubclass(entry.cls, Adapting):
         stacks = [[i] for i in range(len(nets))] if _heavy(nets[0]) else [list(range(len(nets)))]

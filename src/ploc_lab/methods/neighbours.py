@@ -14,7 +14,7 @@ def agrees(x: Tensor, labels: Tensor, tolerance: float = 0.3) -> Tensor:
     """Which rows keep to their neighbourhood, (S, B), for labels 0/1 (S, B) of the rows x (B, ...).
 
     The neighbours of a row are the rows no farther than the mean of all B^2 distances, itself among them. It
-    is kept if the mean label around it is within the tolerance of its own.
+    is kept if no more than the tolerated share of them has the other label.
 
     >>> x = torch.tensor([[0.0], [0.1], [0.2], [0.3], [9.0]])
     >>> agrees(x, torch.tensor([[1, 1, 0, 1, 0]]))
@@ -26,5 +26,7 @@ def agrees(x: Tensor, labels: Tensor, tolerance: float = 0.3) -> Tensor:
     # Not by inner products: these are inexact for close rows, and equal rows must be at distance 0.
     distance = torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist")
     near = (distance <= distance.mean(dtype=torch.float64)).to(torch.float64)
-    around = labels.to(torch.float64) @ near / near.sum(0)  # near is symmetric
-    return (around - labels).abs() <= tolerance
+    many = near.sum(0)
+    ones = labels.to(torch.float64) @ near  # near is symmetric
+    # Shares of whole numbers, so that three in ten is the tolerance exactly, for either label.
+    return torch.where(labels == 1, many - ones, ones) / many <= tolerance

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from torch import nn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+
+New = TypeVar("New", bound=nn.Module)
 
 KINDS: dict[str, type[nn.Module]] = {
     "bn1d": nn.BatchNorm1d,
@@ -47,3 +49,15 @@ def forget_running_statistics(net: nn.Module) -> bool:
             module.running_mean = module.running_var = module.num_batches_tracked = None
             found = True
     return found
+
+
+def replace(net: nn.Module, kinds: Sequence[str], make: Callable[[Any], New]) -> list[New]:
+    """Put a layer of one's own in the place of each norm layer of these kinds, and list them."""
+    types = tuple(KINDS[kind] for kind in kinds)
+    made = []
+    for parent in list(net.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, types):
+                made.append(make(child))
+                setattr(parent, name, made[-1])
+    return made

@@ -9,16 +9,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from ploc_lab.methods.adapting import NOTHING_TO_ADAPT, check_rows, frozen
-from ploc_lab.methods.losses import entropy
-from ploc_lab.methods.protocol import Card, Method, as_answer
+from ploc_lab.methods import norms
+from ploc_lab.methods.adapting import NOTHING_TO_ADAPT, check_rows, settled
+from ploc_lab.methods.losses import as_classes
+from ploc_lab.methods.protocol import Answer, Card, Method, as_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from torch import Tensor
 
-    from ploc_lab.methods.protocol import Answer, Rows, SourceInfo
+    from ploc_lab.methods.protocol import Rows, SourceInfo
 
 
 class NOTE(Method):
@@ -30,7 +29,7 @@ class NOTE(Method):
 
     info = Card(
         "NOTE",
-        needs="network",
+        needs="gradients",
         changes="scales, offsets and running statistics of BatchNorm2d",
         at_one="native: rows are answered one by one, a memory of 64 is learnt from",
     )
@@ -48,10 +47,10 @@ class NOTE(Method):
     ) -> None:
         super().__init__(model, source, k=k, every=every, lr=lr, momentum=momentum, seed=seed)
         self.net, self.every = deepcopy(model).requires_grad_(False), every
-        self.norms = replace(self.net, lambda norm: InstanceAware(norm, k, momentum))
+        self.norms = norms.replace(self.net, ("bn2d",), lambda norm: InstanceAware(norm, k, momentum))
         self.memory = Reservoir(every, np.random.default_rng(seed))
         self.seen = 0
-        affine = [p.requires_grad_() for norm in self.norms for p in (norm.weight, norm.bias)]
+        affine = [p for norm in self.norms for p in (norm.weight, norm.bias)]
         self.adam = torch.optim.Adam(affine, lr=lr) if affine else None
 
     @property
@@ -68,28 +67,27 @@ class NOTE(Method):
         """Answer the rows one by one, remember them, and learn when it is time."""
         batch = torch.as_tensor(x, dtype=torch.float32)
         check_rows(batch)
-        if not self.norms:
+        if self.adam is None:
             self.skip(NOTHING_TO_ADAPT)
-            return as_answer(frozen(self.net, batch))
+            return settled(self, self.net, batch)
         found = []
         for row in batch:
-            found.append(frozen(self.net, row[None])[0])
-            z = found[-1]
-            self.memory.add(row, int(z.argmax()) if np.ndim(z) else int(z > 0))
+            answer = settled(self, self.net, row[None])
+            found.append(answer)
+            self.memory.add(row, int(as_rows(answer.scores).argmax()))
             self.seen += 1
             if self.seen % self.every == 0:
-                self._learn()
-        return as_answer(np.stack(found))
+                self._learn(self.adam)
+        return Answer(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
-    def _learn(self) -> None:
-        if self.adam is None:
-            return
+    def _learn(self, adam: torch.optim.Adam) -> None:
         for norm in self.norms:
             norm.train()
         rows = torch.stack([row for row, _ in self.memory.items])
-        entropy(self.net(rows)[None]).mean().backward()  # type: ignore[no-untyped-call]
-        self.adam.step()
-        self.adam.zero_grad()
+        p = as_classes(self.net(rows)).softmax(1)
+        (-p * (p + 1e-6).log()).mean().backward()  # type: ignore[no-untyped-call]
+        adam.step()
+        adam.zero_grad()
         for norm in self.norms:
             norm.eval()
         self.step()
@@ -114,17 +112,17 @@ class InstanceAware(nn.Module):
         area = x.shape[2] * x.shape[3]
         mean, var = self.get_buffer("mean"), self.get_buffer("var")
         if self.training:
-            batch_mean, batch_var = x.mean((0, 2, 3)), x.var((0, 2, 3), unbiased=False)
-            n = x.numel() / x.shape[1]
+            batch_mean, batch_var = x.mean((0, 2, 3)), x.var((0, 2, 3), unbiased=x.numel() > x.shape[1])
             with torch.no_grad():
                 mean.lerp_(batch_mean, self.momentum)
-                var.lerp_(batch_var * n / max(n - 1, 1), self.momentum)
+                var.lerp_(batch_var, self.momentum)
             mean, var = batch_mean, batch_var
         mean, var = mean[None], var[None]
         if area > 1:
             own_mean, own_var = x.mean((2, 3)), x.var((2, 3), unbiased=True)
-            mean = mean + _shrink(own_mean - mean, self.k * (var / area).sqrt())
-            var = (var + _shrink(own_var - var, self.k * var * (2 / (area - 1)) ** 0.5)).relu()
+            noise = var + self.eps
+            mean = mean + _shrink(own_mean - mean, self.k * (noise / area).sqrt())
+            var = (var + _shrink(own_var - var, self.k * noise * (2 / (area - 1)) ** 0.5)).relu()
         scale = self.weight / (var + self.eps).sqrt()
         return (x - mean[..., None, None]) * scale[..., None, None] + self.bias[:, None, None]
 
@@ -152,17 +150,6 @@ class Reservoir:
         else:
             return
         self.items[victims[self.chance.integers(len(victims))]] = (row, label)
-
-
-def replace(net: nn.Module, make: Callable[[nn.BatchNorm2d], InstanceAware]) -> list[InstanceAware]:
-    """Put a norm of one's own in the place of each BatchNorm2d of a network, and list them."""
-    made = []
-    for parent in list(net.modules()):
-        for name, child in list(parent.named_children()):
-            if isinstance(child, nn.BatchNorm2d):
-                made.append(make(child))
-                setattr(parent, name, made[-1])
-    return made
 
 
 def _shrink(difference: Tensor, slack: Tensor) -> Tensor:

@@ -52,11 +52,6 @@ class SGD:
             v.copy_(moved if gate is None else torch.where(_to(gate, v), moved, v))
             p.addcmul_(g + self.momentum * v if self.nesterov else v, _to(rate, p), value=-1)
 
-    def forget(self, which: Tensor) -> None:
-        """Stop the networks (N,) that are marked: their velocity becomes zero."""
-        for v in self.velocity:
-            v.mul_(_to(~which, v))
-
 
 def _to(row: Tensor, like: Tensor) -> Tensor:
     return row.view(-1, *[1] * (like.ndim - 1))

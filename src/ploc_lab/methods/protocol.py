@@ -15,12 +15,12 @@ from ploc import links
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32] | torch.Tensor
-Needs = Literal["logits", "features", "network", "gradients", "labels"]
+Needs = Literal["logits", "features", "network", "gradients", "source rows", "source labels"]
 
 
 @dataclass(frozen=True)
 class Validation:
-    """A labelled sample of the source: rows, labels, the frozen network's logits and, where kept, its features."""
+    """A labelled sample of the source: rows, labels, the frozen network's logits and, if kept, features."""
 
     x: NDArray[np.float32]
     y: NDArray[np.integer[Any]]
@@ -30,7 +30,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """All that a method may know besides the network: class rates of the source and a labelled source sample."""
+    """What a method may know besides the network: the source's class rates and a labelled sample of it."""
 
     prior: Floats
     validation: Validation | None = None
@@ -120,7 +120,7 @@ class Method(ABC):
         """The answer with each row that is not finite replaced by the source's row, and counted as NaN."""
         bad = ~np.isfinite(answer.probs) | ~np.isfinite(answer.scores)
         if bad.ndim == 2:
-            bad = bad.any(axis=1)
+            bad = np.logical_or.reduce(bad, axis=1)
         if not bad.any():
             return answer
         self.nan += int(bad.sum())
@@ -141,7 +141,7 @@ class Method(ABC):
 
 
 class OutputMethod(Method):
-    """A method that looks only at the frozen network's outputs, so a stream can be replayed from cached logits.
+    """A method that sees only the frozen network's outputs: a stream can be replayed from cached logits.
 
     A subclass writes `answer`; where stepping through a stream would be slow it overrides `replay` too,
     with the same answers. `model` may be None when only `replay` is used and the method needs no head.
@@ -184,7 +184,7 @@ def batches(n: int, size: int) -> Iterator[slice]:
 
 
 def outputs(model: nn.Module, x: Rows, *, features: bool = False) -> tuple[Floats, Floats | None]:
-    """One frozen forward pass: float64 logits, (B,) for a one-logit network, and the features if asked for."""
+    """One frozen forward pass: float64 logits, (B,) for a one-logit network, and features if asked for."""
     if model.training:
         raise ValueError("the network is in training mode: call .eval() on it before it meets a stream")
     net = cast(Any, model)

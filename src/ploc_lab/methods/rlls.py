@@ -19,7 +19,7 @@ class RLLS(BBSE):
 
     info = Card(
         "RLLS",
-        needs="labels",
+        needs="source labels",
         changes="nothing: the posteriors are reweighed",
         at_one="batched: one indicator drives the weights to a finite vertex; prequential: the past decides",
     )

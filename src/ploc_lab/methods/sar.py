@@ -36,8 +36,9 @@ class SAR(Adapting):
 
     As released: batch, layer and group norms are collected, less those that `top_layer` names (among them any
     layer called `norm`; `skip_top=False` keeps them); a step without reliable rows still moves by momentum;
-    when the running loss falls under `reset` the source is restored, and the running loss is not, so that it
-    is restored again at each batch until the loss has risen.
+    when the running loss falls under `reset` the source's weights are restored, and neither the running loss
+    (they are restored again at each batch until it has risen) nor the velocity, which the released optimiser
+    keeps where its state is not reset.
 
     `lr=None` is the authors' rule by the first batch's size B: for layer norm 1e-3 B/64, twice that at B = 1,
     and 1e-3 at most; with batch or group norm 2.5e-4, and 2.5e-4 B/32 below B = 32, twice that at B = 1.
@@ -130,8 +131,6 @@ class SAR(Adapting):
         start = self.stack.views(self.start)
         for name, p in self.stack.params.items():
             p[collapsed] = start[name][collapsed]
-        if self.optim is not None:
-            self.optim.forget(collapsed)
         self.resets += collapsed
 
     def _rate(self, batch: int) -> float:

@@ -37,7 +37,7 @@ class TemperatureScaling(BatchFree):
 
     info = Card(
         "Temperature scaling",
-        needs="labels",
+        needs="source labels",
         changes="nothing: one temperature is fitted on the source",
         at_one="the same: a fixed map of each logit",
     )
@@ -70,7 +70,7 @@ class PlattScaling(TemperatureScaling):
 
     info = Card(
         "Platt scaling",
-        needs="labels",
+        needs="source labels",
         changes="nothing: a slope and a bias are fitted on the source",
         at_one="the same: a fixed map of each logit",
     )

@@ -85,6 +85,9 @@ _METHODS = {
     "pft3a_code": "PFT3A, released loss",
     "pft3a_stream": "PFT3A, stream prior",
     "cotta": "CoTTA",
+    "dua": "DUA",
+    "note": "NOTE",
+    "rotta": "RoTTA",
 }
 
 
