@@ -29,6 +29,7 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt peers.txt
 
 demo: $(VENV)/.lab
 	$(BIN)/ploc demo
+	$(BIN)/ploc-lab demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not spark'
