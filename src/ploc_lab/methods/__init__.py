@@ -27,7 +27,7 @@ __all__ = [
 class Spec:
     """A line of the registry: a name, the class it stands for (imported when asked for), its options.
 
-    `needs` is what the options ask for beyond the class's own card.
+    `needs` and `at_one` stand in for the card's where the options change them.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Spec:
     options: dict[str, Any] = field(default_factory=dict)
     note: str = ""
     needs: Needs | None = None
+    at_one: str | None = None
 
     @cached_property
     def cls(self) -> type[Method]:
@@ -47,8 +48,10 @@ class Spec:
     def card(self) -> Card:
         """What the method needs, changes and does at batch size one."""
         info = self.cls.info
-        return info if self.needs is None else replace(info, needs=self.needs)
+        return replace(info, needs=self.needs or info.needs, at_one=self.at_one or info.at_one)
 
+
+_PAST = "as at any batch size: the rows before it decide"
 
 _REGISTRY = (
     Spec("source", "source:Source"),
@@ -67,41 +70,52 @@ _REGISTRY = (
         "ploc:Ploc",
         {"anchor": "source"},
         "variant: anchored at the source's mean logit",
-        "source rows",
+        needs="source rows",
     ),
-    Spec("ploc_batch", "ploc:Ploc", {"by": "batch"}, "variant: centred by the batches before, not the rows"),
+    Spec(
+        "ploc_batch",
+        "ploc:Ploc",
+        {"by": "batch"},
+        "variant: centred by the batches before, not the rows",
+        at_one="PLOC; another method at each batch size",
+    ),
     # Controls as cheap as PLOC.
     Spec("ploc_median", "ploc:Ploc", {"origin": "median"}, "control: half of the answers are positive"),
-    Spec("prior_ratio", "prior_ratio:PriorRatio", {}, "control: needs the source's class rates"),
-    Spec("prior_threshold", "prior_ratio:PriorThreshold", {}, "control: needs the source's class rates"),
+    Spec("prior_ratio", "prior_ratio:PriorRatio"),
+    Spec("prior_threshold", "prior_ratio:PriorThreshold"),
     # Calibration on labelled source rows.
     Spec("temperature", "temperature:TemperatureScaling"),
     Spec("platt", "temperature:PlattScaling"),
     # Label shift, from the batch as published and from the past (ours).
     Spec("em", "em:EM"),
-    Spec("em_bcts", "em:EM", {"bcts": True}, "calibrated on labelled source rows", "source labels"),
-    Spec("em_prequential", "em:EM", {"prequential": True}, "from the past; the label-shift control"),
+    Spec("em_bcts", "em:EM", {"bcts": True}, "variant: calibrated", needs="source labels"),
+    Spec("em_prequential", "em:EM", {"prequential": True}, "control: from the past", at_one=_PAST),
     Spec(
         "em_bcts_prequential",
         "em:EM",
         {"prequential": True, "bcts": True},
-        "from the past, calibrated",
-        "source labels",
+        "variant: from the past, calibrated",
+        needs="source labels",
+        at_one=_PAST,
     ),
     Spec("bbse_hard", "bbse:BBSE"),
-    Spec("bbse_soft", "bbse:BBSE", {"soft": True}, "posteriors in place of decisions"),
-    Spec("bbse_hard_prequential", "bbse:BBSE", {"prequential": True}, "from the past"),
-    Spec("bbse_soft_prequential", "bbse:BBSE", {"prequential": True, "soft": True}, "from the past"),
+    Spec("bbse_soft", "bbse:BBSE", {"soft": True}, "variant: posteriors in place of decisions"),
+    Spec("bbse_hard_prequential", "bbse:BBSE", {"prequential": True}, "variant: from the past", at_one=_PAST),
+    Spec(
+        "bbse_soft_prequential",
+        "bbse:BBSE",
+        {"prequential": True, "soft": True},
+        "variant: posteriors, from the past",
+        at_one=_PAST,
+    ),
     Spec("rlls", "rlls:RLLS"),
-    Spec("rlls_prequential", "rlls:RLLS", {"prequential": True}, "from the past"),
+    Spec("rlls_prequential", "rlls:RLLS", {"prequential": True}, "variant: from the past", at_one=_PAST),
     # Refinement of a batch's outputs, prototypes.
     Spec("lame", "lame:LAME"),
     Spec("adaptable", "adaptable:AdapTable"),
     Spec("t3a", "t3a:T3A"),
-    # Entropy on norm layers: as released, and with layer norms collected too.
-    Spec(
-        "bn_stats", "bn_stats:BatchStatistics", {}, "control: the forward pass of the next three, no update"
-    ),
+    # Entropy on norm layers: their forward pass alone, as released, and with layer norms collected too.
+    Spec("bn_stats", "bn_stats:BatchStatistics"),
     Spec("tent", "tent:Tent"),
     Spec("eata", "eata:EATA"),
     Spec("sar", "sar:SAR"),
@@ -110,12 +124,7 @@ _REGISTRY = (
     Spec("sar_ln", "sar:SAR", {"skip_top": False}, "variant: the layers that SAR skips too"),
     # All parameters.
     Spec("ftat", "ftat:FTAT"),
-    Spec(
-        "ftat_lr512",
-        "ftat:FTAT",
-        {"scale": 1 / 512},
-        "variant: rates divided by the batch size they are meant for",
-    ),
+    Spec("ftat_lr512", "ftat:FTAT", {"scale": 1 / 512}, "variant: rates over the batch size they are for"),
     Spec("ftat_paper", "ftat:FTAT", {"loss": "paper"}, "variant: the paper's loss, a true entropy"),
     Spec("ftat_no_prior", "ftat:FTAT", {"prior": "none"}, "variant: no prior correction"),
     Spec("pft3a", "pft3a:PFT3A"),
@@ -123,7 +132,11 @@ _REGISTRY = (
     Spec("pft3a_lr1e3", "pft3a:PFT3A", {"lr": 1e-3}, "sensitivity: a hundred times the rate"),
     Spec("pft3a_code", "pft3a:PFT3A", {"entropy": "code"}, "variant: the released loss"),
     Spec(
-        "pft3a_stream", "pft3a:PFT3A", {"stream_prior": True}, "variant: first prior over the stream so far"
+        "pft3a_stream",
+        "pft3a:PFT3A",
+        {"stream_prior": True},
+        "variant: first prior over the stream so far",
+        at_one="the entropy step, and a prior from the stream so far",
     ),
     Spec("cotta", "cotta:CoTTA"),
     # Built around batch norm.

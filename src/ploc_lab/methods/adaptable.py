@@ -36,7 +36,7 @@ class AdapTable(OutputMethod):
         "AdapTable, target correction only",
         needs="logits",
         changes="nothing: the outputs are rescaled and reweighed",
-        at_one="every row is sharpened (it is its own lower quartile) and makes nine tenths of the rates",
+        at_one="every row is sharpened and makes nine tenths of the rates",
     )
 
     def __init__(

@@ -24,8 +24,7 @@ class BBSE(LabelShift):
         "BBSE",
         needs="source labels",
         changes="nothing: the posteriors are reweighed",
-        at_one="batched: the rate of one prediction is an indicator, and clipping leaves a vertex; "
-        "prequential: the past decides",
+        at_one="one prediction is an indicator, and clipping leaves a vertex",
     )
 
     def __init__(

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from torch import nn
 
 COLUMNS = 38
+WIDEST = 1000
 
 
 def methods(*, width: int | None = None) -> None:
-    """Print all methods: what they need, how many parameters they may move (of 38 columns), and B = 1.
+    """Print each method in a line: what it needs, how many parameters it may move and which, and B = 1.
 
     Parameters
     ----------
     width
-        Columns of the terminal; as wide as it is by default.
+        Cut the lines at this width; by default they are as long as they are.
     """
     nets = {
         "MLP": models.build("mlp", COLUMNS).eval(),
@@ -31,16 +32,16 @@ def methods(*, width: int | None = None) -> None:
         "TabT": models.build("tab_transformer", COLUMNS).eval(),
         "CNN": models.build("cnn", 3072, classes=10).eval(),
     }
-    table = Table(title=f"Methods; parameters that may move, of a network of {COLUMNS} columns", expand=False)
-    for column in ("method", "needs", *nets, "changes", "at B = 1"):
-        table.add_column(column, justify="right" if column in nets else "left")
+    title = f"Methods, and how many parameters they may move in networks of {COLUMNS} columns or of images"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for column in ("method", "needs", *nets, "changes (* ours)", "at B = 1"):
+        table.add_column(column, justify="right" if column in nets else "left", no_wrap=True)
     for name in names():
         card = spec(name).card
         moving = [adapted(name, net, classes=10 if key == "CNN" else 2) for key, net in nets.items()]
-        mark = " (ours)" if card.ours else ""
-        note = f"; {spec(name).note}" if spec(name).note else ""
-        table.add_row(name, card.needs, *moving, f"{card.changes}{mark}{note}", card.at_one)
-    Console(width=width).print(table)
+        what = (spec(name).note or card.changes) + " *" * card.ours
+        table.add_row(name, card.needs, *moving, what, card.at_one)
+    Console(width=width or WIDEST).print(table)
 
 
 def adapted(name: str, net: nn.Module, classes: int) -> str:

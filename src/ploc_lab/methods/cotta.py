@@ -33,8 +33,8 @@ class CoTTA(Adapting):
     info = Card(
         "CoTTA",
         needs="gradients",
-        changes="all parameters of a student and, slowly, of the teacher that answers",
-        at_one="defined: a slow drift; batch norm normalises by that one row",
+        changes="all parameters of a student, slowly the teacher's",
+        at_one="a slow drift; batch norm as Tent's",
     )
 
     def __init__(

@@ -39,7 +39,7 @@ class EATA(Adapting):
         "EATA",
         needs="gradients",
         changes="scales and offsets of BatchNorm2d",
-        at_one="steps on a row if it is reliable and new; batch norm normalises by that one row",
+        at_one="steps on a row if reliable and new; batch norm as Tent's",
     )
 
     def __init__(

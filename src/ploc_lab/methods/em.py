@@ -24,7 +24,7 @@ class EM(LabelShift):
         "EM (MLLS)",
         needs="source rows",
         changes="nothing: the posteriors are reweighed",
-        at_one="batched: one row drives the rates to a vertex; prequential: the past decides",
+        at_one="one row drives the rates to a vertex",
     )
 
     def __init__(

@@ -48,7 +48,7 @@ class FTAT(Adapting):
         "FTAT",
         needs="gradients",
         changes="all parameters, in three copies; the class prior",
-        at_one="every row is its own neighbourhood and is stepped on; the prior never moves",
+        at_one="every row is stepped on; the prior never moves",
     )
 
     def __init__(

@@ -30,8 +30,8 @@ class NOTE(Method):
     info = Card(
         "NOTE",
         needs="gradients",
-        changes="scales, offsets and running statistics of BatchNorm2d",
-        at_one="native: rows are answered one by one, a memory of 64 is learnt from",
+        changes="scales, offsets, running statistics of BatchNorm2d",
+        at_one="native: a memory of 64 rows is learnt from",
     )
 
     def __init__(

@@ -42,7 +42,7 @@ class PFT3A(Adapting):
         "PFT3A, guarded",
         needs="gradients",
         changes="all parameters; the class prior",
-        at_one="our guards leave the entropy step alone (the released code answers NaN)",
+        at_one="only the entropy step is left (as released: NaN)",
         ours=True,
     )
 

@@ -42,7 +42,7 @@ class Ploc(BatchFree):
         "PLOC",
         needs="logits",
         changes="nothing: one running number is subtracted from the logit",
-        at_one="the same as at any batch size: rows are centred one by one",
+        at_one="as at any batch size: rows are centred one by one",
         ours=True,
     )
 
@@ -133,7 +133,7 @@ class PlocK(Ploc):
         "PLOC-K",
         needs="logits",
         changes="nothing: K running numbers are subtracted from the logits",
-        at_one="the same as at any batch size: rows are centred one by one",
+        at_one="as at any batch size: rows are centred one by one",
         ours=True,
     )
 

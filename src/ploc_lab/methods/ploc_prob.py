@@ -18,7 +18,7 @@ class PlocProb(BatchFree):
         "PLOC-prob",
         needs="logits",
         changes="nothing: one running number is subtracted from the probability",
-        at_one="the same as at any batch size: rows are centred one by one",
+        at_one="as at any batch size: rows are centred one by one",
         ours=True,
     )
 

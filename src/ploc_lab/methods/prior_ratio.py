@@ -23,7 +23,7 @@ class PriorRatio(BatchFree):
 
     info = Card(
         "Prior ratio (logit adjustment)",
-        needs="logits",
+        needs="source rates",
         changes="nothing: logits are shifted by the source's log rates",
         at_one="the same: a constant shift",
     )
@@ -50,7 +50,7 @@ class PriorThreshold(BatchFree):
 
     info = Card(
         "Source-rate threshold",
-        needs="logits",
+        needs="source rates",
         changes="nothing: the threshold is the source's rate",
         at_one="the same: a constant threshold",
     )

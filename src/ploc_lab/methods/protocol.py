@@ -15,7 +15,7 @@ from ploc import links
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32] | torch.Tensor
-Needs = Literal["logits", "features", "network", "gradients", "source rows", "source labels"]
+Needs = Literal["logits", "features", "network", "gradients", "source rates", "source rows", "source labels"]
 
 
 @dataclass(frozen=True)

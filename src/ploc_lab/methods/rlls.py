@@ -21,7 +21,7 @@ class RLLS(BBSE):
         "RLLS",
         needs="source labels",
         changes="nothing: the posteriors are reweighed",
-        at_one="batched: one indicator drives the weights to a finite vertex; prequential: the past decides",
+        at_one="one indicator drives the weights to a finite vertex",
     )
 
     def __init__(

@@ -32,8 +32,8 @@ class RoTTA(Method):
     info = Card(
         "RoTTA",
         needs="gradients",
-        changes="scales, offsets and running statistics of batch norm, in a student and a teacher",
-        at_one="native: rows are answered by running statistics, a memory of 64 is learnt from",
+        changes="scales, offsets, running statistics of batch norm",
+        at_one="native: a memory of 64 rows is learnt from",
     )
 
     def __init__(

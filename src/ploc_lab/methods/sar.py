@@ -47,8 +47,8 @@ class SAR(Adapting):
     info = Card(
         "SAR",
         needs="gradients",
-        changes="scales and offsets of BatchNorm2d, LayerNorm, GroupNorm; not of layers named norm",
-        at_one="steps on a row whose entropy is low, tiny rate; batch norm normalises by that one row",
+        changes="scales and offsets of norm layers, less those that it skips",
+        at_one="steps on a reliable row, tiny rate; batch norm as Tent's",
     )
 
     def __init__(

@@ -39,7 +39,7 @@ class Tent(Adapting):
         "Tent",
         needs="gradients",
         changes="scales and offsets of BatchNorm2d",
-        at_one="steps on one row's entropy; batch norm normalises by that one row",
+        at_one="steps on one row; batch norm normalises by that row alone",
     )
 
     def __init__(
