@@ -38,16 +38,23 @@ def train(
 
     from ploc_lab import data, models  # noqa: PLC0415
 
-    table = Table("data set", "backbone", "seed", "rows", "id acc", "id AUROC", "id ECE", "sha256")
+    heads = ("data set", "backbone", "seed", "rows", "acc", "AUROC", "ECE", "sha256")
+    table = Table(*heads, box=None, collapse_padding=True, pad_edge=False)
+    stand_ins = []
     for name in only or here():
         ds = data.load(name)
+        stand_ins += [name] if ds.stand_in else []
         for one in backbone or TABULAR:
             for checkpoint in models.train(ds, one, range(seeds), limit=limit, device=device):
                 card = checkpoint.card
                 shown = (_three(card["id_test"][metric]) for metric in ("accuracy", "auroc", "ece"))
                 row = (name, one, str(checkpoint.seed), f"{card['source_rows']:,}")
-                table.add_row(*row, *shown, checkpoint.sha[:12])
-    Console().print(table)
+                table.add_row(*row, *shown, checkpoint.sha[:8])
+    console = Console()
+    console.print(table)
+    console.print("rows: trained on; acc, AUROC and ECE: on the source's held-out id_test.")
+    if stand_ins:
+        console.print(f"Stand-ins, not the paper's data: {', '.join(stand_ins)}.")
 
 
 def compare(*, only: Names = None, backbone: Names = None, seeds: Seeds = 5, markdown: bool = False) -> None:

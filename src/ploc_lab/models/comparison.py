@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
-    from rich.table import Table
+    from rich.console import Group
 
 METRICS = paper.PerDataset._fields
 TITLES = ("Acc", "F1", "AUROC", "ECE")
@@ -53,16 +53,22 @@ def rows(datasets: Iterable[str], backbones: Iterable[str], seeds: Sequence[int]
     return out
 
 
-def table(rows: Iterable[Row]) -> Table:
-    """For the terminal: a section a row."""
+def table(rows: Iterable[Row]) -> Group:
+    """For the terminal, in 80 columns: a heading a data set and backbone, and its lines below."""
+    from rich.console import Group  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    shown = Table("data set", "backbone", "", *TITLES, title="source -> PLOC on the target stream")
+    parts: list[str | Table] = ["source -> PLOC on the target stream"]
     for row in rows:
+        shown = Table("", *TITLES, box=None, padding=(0, 2, 0, 0))
         for line in _lines(row):
-            shown.add_row(*line)
-        shown.add_section()
-    return shown
+            shown.add_row(*line[2:])
+        parts += ["", f"{_named(row.dataset)}, {row.backbone}", shown]
+    return Group(*parts)
+
+
+def _named(dataset: str) -> str:
+    return f"{dataset} (a stand-in)" if data.task(dataset).stand_in else dataset
 
 
 def markdown(rows: Iterable[Row]) -> str:

@@ -85,6 +85,8 @@ class _Plan:
         rows = len(ds.part("train"))
         if limit is not None and limit < 1:
             raise ValueError(f"limit must be at least one source row, got {limit}")
+        if self.trees and len(ds.prior) > 2:
+            raise ValueError(f"{backbone} tells two classes apart, {ds.name} has {len(ds.prior)}")
         self.limit = limit if limit is not None and limit < rows else None
         self.made_of: dict[str, Any] = {
             "format": FORMAT,

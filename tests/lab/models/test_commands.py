@@ -32,6 +32,25 @@ def test_compare_prints_our_rows_for_any_data_set(capsys):
     assert lines[2].startswith("| rand_hie | hist_gradient_boosting | ours | 0.")
 
 
+def test_tables_fit_80_columns_and_cut_no_name(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    run("train --only rand_hie_health --backbone tab_transformer:batch_1024 --seeds 1 --limit 200")
+    run("compare --only rand_hie_health --backbone hist_gradient_boosting --seeds 2")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1].split()[:4] == ["rand_hie_health", "tab_transformer:batch_1024", "0", "200"]
+    assert "rand_hie_health, hist_gradient_boosting" in lines
+    assert sum(line.count(" -> ") == 4 for line in lines) == 2  # ours and its spread, whole
+
+
+def test_a_stand_in_is_called_one(capsys, real_data, monkeypatch):
+    monkeypatch.setenv("PLOC_DATA", str(real_data("anes/anes_1952_2000.parquet")))
+    run("train --only anes_1952_2000 --backbone mlp --seeds 1 --limit 200")
+    assert "Stand-ins, not the paper's data: anes_1952_2000." in capsys.readouterr().out
+    run("compare --only anes_1952_2000 --backbone hist_gradient_boosting --seeds 1")
+    assert "anes_1952_2000 (a stand-in), hist_gradient_boosting" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -44,8 +44,12 @@ def test_checkpoints_run_as_one_stack(kind):
         torch.testing.assert_close(z, net(x), rtol=1e-4, atol=1e-5)
 
 
-def test_is_one_graph_without_branches_on_data(kind):
+@pytest.mark.filterwarnings("ignore")  # of what the compiler itself imports
+def test_is_one_graph_for_the_compiler(kind):
     name, d = kind
     net = build(name, d).eval()
-    x = torch.rand(4, d)
-    torch.testing.assert_close(torch.fx.symbolic_trace(net)(x), net(x))
+    torch.compiler.reset()
+    compiled = torch.compile(net, backend="eager", fullgraph=True, dynamic=True)
+    for rows in (4, 7):
+        x = torch.rand(rows, d)
+        torch.testing.assert_close(compiled(x), net(x))

@@ -151,6 +151,13 @@ def test_an_unknown_backbone_is_refused_with_the_known_ones(ds):
         models.train(ds, "resnet")
 
 
+@pytest.mark.parametrize("backbone", ["lightgbm", "hist_gradient_boosting"])
+def test_trees_refuse_more_than_two_classes(ds, backbone):
+    ds.prior = np.full(10, 0.1)
+    with pytest.raises(ValueError, match=f"{backbone} tells two classes apart, rand_hie has 10"):
+        models.train(ds, backbone, (0,), limit=ROWS)
+
+
 def test_a_folder_without_a_card_is_no_checkpoint(ds):
     (found,) = models.train(ds, "mlp", (0,), limit=ROWS)
     (found.folder / checkpoint.CARD).unlink()
