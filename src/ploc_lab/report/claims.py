@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING
 
-from ploc_lab.report import checks, names
+from ploc_lab.report import checks, names, vision
 from ploc_lab.report.checks import ROUNDING, CannotTestError, Evidence
 from ploc_lab.study.grid import BACKBONES
 
@@ -522,4 +523,6 @@ CLAIMS: tuple[Claim, ...] = (
         "F1 higher by at most 0.02, ECE lower by at most 0.03",
         partial(checks.origin_change, "oracle_shift", {"f1": (-1.0, 0.02), "ece": (-0.03, 1.0)}),
     ),
+    # --- the probe with images ---------------------------------------------------------------------------
+    *starmap(Claim, vision.CLAIMS),
 )

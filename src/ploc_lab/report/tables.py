@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from ploc_lab import data
-from ploc_lab.report import names, paper, protocol
+from ploc_lab.report import names, paper, protocol, vision
 from ploc_lab.report.table import Number, Row, Table
 from ploc_lab.study import experiments, frames
 from ploc_lab.study.cell import ORACLE
@@ -614,6 +614,7 @@ ALL: tuple[Callable[[pl.DataFrame], list[Table]], ...] = (
     ablation,
     theory,
     beyond,
+    vision.tables,
     protocol.tables,
 )
 

@@ -6,10 +6,10 @@ says so wherever it appears: that the source loses as much there is by construct
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from matplotlib.figure import Figure
 
 from ploc_lab.data.cifar10 import CLASSES, pair
 from ploc_lab.report import names, paper
@@ -20,6 +20,8 @@ from ploc_lab.study.experiments import vision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from matplotlib.figure import Figure
 
     from ploc_lab.report.checks import Evidence
 
@@ -39,14 +41,13 @@ METRICS = ("accuracy", "balanced_accuracy", "f1", "auroc", "ece", "nll", "brier"
 def tables(cells: pl.DataFrame) -> list[Table]:
     """The two-class streams, the ten-class streams, who answers one class, every method on every stream."""
     found = vision.tables(cells)
-    if not found:
-        return []
-    return [
-        _two_class(found["vision"]),
-        _ten_class(found["vision10"]),
-        _one_class(found["vision10_one_class"]),
-        _methods(found["vision10_methods"]),
-    ]
+    makers = {
+        "vision": _two_class,
+        "vision10": _ten_class,
+        "vision10_one_class": _one_class,
+        "vision10_methods": _methods,
+    }
+    return [make(found[name]) for name, make in makers.items() if name in found and found[name].height]
 
 
 def stream(name: str, profile: str = "") -> str:
@@ -218,6 +219,8 @@ def _variant(words: str) -> str:
 
 def accuracy(cells: pl.DataFrame) -> Figure | None:
     """Accuracy of source and PLOC-K stream by stream, profile by profile, with the paper's six."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - the ledger needs no matplotlib
+
     from ploc_lab.report import figures  # noqa: PLC0415 - that room lists this figure
 
     table = vision.tables(cells).get("vision10")
@@ -256,7 +259,7 @@ def accuracy(cells: pl.DataFrame) -> Figure | None:
 
 
 def _measured(e: Evidence, profiles: Iterable[str] = PROFILES) -> dict[str, vision.Measured]:
-    found = {profile: vision.measured(e.every, profile) for profile in profiles}
+    found = {profile: _profile(e, profile)[0] for profile in profiles}
     absent = [profile for profile, m in found.items() if m is None]
     if absent:
         raise CannotTestError(f"not all runs of the vision probe are here, profile {', '.join(absent)}")
@@ -264,16 +267,23 @@ def _measured(e: Evidence, profiles: Iterable[str] = PROFILES) -> dict[str, visi
 
 
 def _collapse(e: Evidence, profiles: Iterable[str] = PROFILES) -> dict[str, vision.Collapse]:
-    found = {profile: vision.collapse(e.every, profile) for profile in profiles}
+    found = {profile: _profile(e, profile)[1] for profile in profiles}
     absent = [profile for profile, c in found.items() if c is None]
     if absent:
         raise CannotTestError(f"not all runs of Tent, EATA and SAR are here, profile {', '.join(absent)}")
     return {profile: c for profile, c in found.items() if c is not None}
 
 
+@lru_cache(maxsize=2)
+def _profile(e: Evidence, profile: str) -> tuple[vision.Measured | None, vision.Collapse | None]:
+    """What a dozen claims are about, measured once."""
+    return vision.measured(e.every, profile), vision.collapse(e.every, profile)
+
+
 def _pairs(e: Evidence, *methods: str) -> dict[str, dict[str, dict[str, Any]]]:
     """The rows of these methods on each two-class stream, by stream and method."""
-    table = vision.two_class(e.every)
+    two = vision.pairs(e.every)
+    table = pl.DataFrame() if two.is_empty() else vision.two_class(two)
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for r in table.to_dicts():
         found.setdefault(f"{r['dataset'].removeprefix('cifar10_')} {r['variant']}", {})[r["method"]] = r

@@ -5,6 +5,7 @@ contrast s5 and blur s3 lose as much as there is by construction. Profile `cifar
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -105,15 +106,15 @@ def pair_cells(grid: Grid, pair: str, picture: Picture) -> list[Cell]:
 
 def tables(cells: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """The paper's two tables with its numbers beside ours, every method on every stream, every run."""
-    ten = runs(cells)
-    if ten.is_empty():
-        return {}
-    return {
-        "vision": two_class(cells),
-        "vision10": ten_class(ten),
-        "vision10_methods": every_method(ten),
-        "vision10_one_class": one_class(ten),
-    }
+    ten, two = runs(cells), pairs(cells)
+    found = {} if two.is_empty() else {"vision": two_class(two)}
+    if not ten.is_empty():
+        found |= {
+            "vision10": ten_class(ten),
+            "vision10_methods": every_method(ten),
+            "vision10_one_class": one_class(ten),
+        }
+    return found
 
 
 def runs(cells: pl.DataFrame) -> pl.DataFrame:
@@ -126,13 +127,17 @@ def runs(cells: pl.DataFrame) -> pl.DataFrame:
     order = [picture.stream for picture in streams(FITTED)]
     rows = cells.filter(pl.col("dataset") == DATASET, pl.col("backbone") == BACKBONE)
     rows = frames.once(rows).join(pl.DataFrame(named), on="variant", maintain_order="left")
-    return frames.in_order(rows, profile=tuple(PROFILES), stream=order)
+    return frames.in_order(rows, profile=(FITTED, *PROFILES), stream=order)
 
 
-def two_class(cells: pl.DataFrame) -> pl.DataFrame:
-    """Each method on each two-class stream, beside the paper's table on its unnamed pair and corruption."""
+def pairs(cells: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the two-class streams."""
     pair = pl.col("dataset").str.starts_with(f"{DATASET}_")
-    rows = frames.once(cells.filter(pair, pl.col("backbone") == BACKBONE))
+    return frames.once(cells.filter(pair, pl.col("backbone") == BACKBONE))
+
+
+def two_class(rows: pl.DataFrame) -> pl.DataFrame:
+    """Each method on each two-class stream, beside the paper's table on its unnamed pair and corruption."""
     columns = ("accuracy", "balanced_accuracy", "f1", "auroc", "ece")
     said = ("nll", "brier", "positive_rate", "n_adapted", "steps")
     table = rows.select("dataset", "variant", "method", "seed", "n", *columns, *said)
@@ -151,35 +156,44 @@ def ten_class(ten: pl.DataFrame) -> pl.DataFrame:
     `normalising` is over those of Tent, EATA and SAR that answer most images of the stream, `control` the
     control on the same; `normalising_n` says how many images these are, `normalising_runs` how many runs.
     """
-    rows = []
-    for (profile, stream), group in ten.group_by("profile", "stream", maintain_order=True):
-        found = {method: _of(group, method) for method in ("source", "ploc_k", "lame", "ploc_deferred")}
-        if any(part.is_empty() for part in found.values()):
-            continue
-        normal = group.filter(pl.col("method").is_in(NORMALISING[1:]))
-        normal = normal.filter(pl.col("n") == pl.col("n").max())
-        control = group.filter(pl.col("method") == NORMALISING[0], pl.col("n").is_in(normal["n"].implode()))
-        row: dict[str, Any] = {
-            "profile": f"{profile} (fitted)" if profile == FITTED else profile,
-            "stream": stream,
-            "checkpoints": found["source"].height,
-            "n": found["source"]["n"].max(),
-            "normalising": normal["accuracy"].mean(),
-            "control": control["accuracy"].mean(),
-            "normalising_n": normal["n"].max(),
-            "normalising_runs": normal.height,
-            "lame": found["lame"]["accuracy"].mean(),
-        }
-        for name in ("accuracy", "balanced_accuracy", "ece", "nll"):
-            row |= {f"{name}_{method}": found[method][name].mean() for method in ("source", "ploc_k")}
-        delta = changes(group)
-        row |= {
-            "d_ovo": delta["d_ovo"].mean(),
-            "d_ovo_largest": delta["d_ovo"].abs().max(),
-            "d_ovr": delta["d_ovr"].mean(),
-        }
-        rows.append(row | _printed10(str(stream) if profile == FITTED or stream in UNCORRUPTED else None))
-    return pl.DataFrame(rows, infer_schema_length=None)
+    stream = ["profile", "stream"]
+    four = ("accuracy", "balanced_accuracy", "ece", "nll")
+    normal = _longest(ten.filter(pl.col("method").is_in(NORMALISING[1:])), *stream)
+    lengths = normal.select(*stream, "n").unique()
+    control = ten.filter(pl.col("method") == NORMALISING[0]).join(lengths, on=[*stream, "n"], how="semi")
+    source, ploc_k, lame, moved, rivals, idle = (
+        rows.group_by(stream)
+        for rows in (*(_of(ten, m) for m in ("source", "ploc_k", "lame")), changes(ten), normal, control)
+    )
+    d_ovo = pl.col("d_ovo")
+    parts = (
+        source.agg(*_means(four, "source"), pl.len().alias("checkpoints"), pl.col("n").max()),
+        ploc_k.agg(*_means(four, "ploc_k")),
+        lame.agg(pl.col("accuracy").mean().alias("lame")),
+        moved.agg(d_ovo.mean(), d_ovo.abs().max().alias("d_ovo_largest"), pl.col("d_ovr").mean()),
+    )
+    others = (
+        rivals.agg(
+            pl.col("accuracy").mean().alias("normalising"),
+            pl.col("n").max().alias("normalising_n"),
+            pl.len().alias("normalising_runs"),
+        ),
+        idle.agg(pl.col("accuracy").mean().alias("control")),
+    )
+    table = ten.select(stream).unique(maintain_order=True)
+    for part in parts:
+        table = table.join(part, on=stream, how="inner", maintain_order="left")
+    for part in others:
+        table = table.join(part, on=stream, how="left", maintain_order="left")
+    fitted = pl.col("profile") == FITTED
+    printed = pl.DataFrame([{"stream": name} | _printed10(row) for name, row in paper.VISION10.items()])
+    comparable = fitted | pl.col("stream").is_in(UNCORRUPTED)
+    table = table.join(printed, on="stream", how="left", maintain_order="left").with_columns(
+        pl.when(comparable).then(pl.col("^paper_.*$"))
+    )
+    return table.with_columns(
+        pl.when(fitted).then(pl.lit(f"{FITTED} (fitted)")).otherwise("profile").alias("profile")
+    )
 
 
 def every_method(ten: pl.DataFrame) -> pl.DataFrame:
@@ -302,6 +316,8 @@ class Collapse(NamedTuple):
 def collapse(cells: pl.DataFrame, profile: str = FITTED) -> Collapse | None:
     """How the normalising methods collapse; None while a run of them is missing."""
     ten = runs(cells).filter(pl.col("profile") == profile)
+    if ten.is_empty():
+        return None
     rows = one_class(ten)
     expected = len(streams(profile)) * len(SEEDS)
     by = {m: rows.filter(pl.col("method") == m) for m in NORMALISING}
@@ -371,18 +387,16 @@ def _printed(row: paper.Origin) -> dict[str, float]:
     return {f"paper_{name}": value for name, value in row._asdict().items()}
 
 
-def _printed10(stream: str | None) -> dict[str, float | None]:
-    row = paper.VISION10.get(stream or "")
-    names = ("normalising", "lame", "d_ovr")
-    pairs = ("accuracy", "ece", "nll")
-    if row is None:
-        empty = [*names, *(f"{name}_{side}" for name in pairs for side in ("source", "ploc_k"))]
-        return dict.fromkeys((f"paper_{name}" for name in empty), None)
+def _printed10(row: paper.TenClass) -> dict[str, float]:
     printed = {"normalising": row.normalising, "lame": row.lame, "d_ovr": row.deferred_ovr}
-    for name in pairs:
+    for name in ("accuracy", "ece", "nll"):
         change: paper.Change = getattr(row, name)
         printed |= {f"{name}_source": change.source, f"{name}_ploc_k": change.ploc}
     return {f"paper_{name}": value for name, value in printed.items()}
+
+
+def _means(metrics: Iterable[str], side: str) -> list[pl.Expr]:
+    return [pl.col(name).mean().alias(f"{name}_{side}") for name in metrics]
 
 
 def _number(value: Any) -> float:
