@@ -704,7 +704,9 @@ def _some(rows: pl.DataFrame, what: str) -> pl.DataFrame:
 
 
 def _mean(rows: pl.DataFrame, column: str) -> float:
-    return float(rows[column].mean())  # type: ignore[arg-type]
+    if (mean := rows[column].mean()) is None:
+        raise CannotTestError(f"{column} is undefined on all {rows.height} streams that it is asked of")
+    return float(mean)  # type: ignore[arg-type]
 
 
 def _top(rows: pl.DataFrame, column: str) -> float:

@@ -115,10 +115,13 @@ class Table:
         """Title, table, notes; the group is the first column."""
         grouped = any(self.groups)
         heads = (*(("",) if grouped else ()), *self.heads)
-        lines = [heads, ["---" if i == 0 else _align(self, i - grouped) for i in range(len(heads))]]
+        lines = [
+            [_piped(head) for head in heads],
+            ["---" if i == 0 else _align(self, i - grouped) for i in range(len(heads))],
+        ]
         for group, rows in self.groups.items():
             for i, row in enumerate(rows):
-                first = (group if i == 0 else "",) if grouped else ()
+                first = (_piped(group) if i == 0 else "",) if grouped else ()
                 lines.append([*first, *(_markdown(cell) for cell in row.cells)])
         body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         notes = "\n".join(f"- {note}" for note in _notes(self, "in brackets"))
@@ -215,9 +218,13 @@ def _align(table: Table, column: int) -> str:
     return "---:" if _numeric(table, column) else "---"
 
 
+def _piped(words: str) -> str:
+    return words.replace("|", "\\|")
+
+
 def _markdown(cell: Item) -> str:
     if isinstance(cell, str):
-        return cell.replace("|", "\\|")
+        return _piped(cell)
     words = f"**{cell.shown}**" if cell.best else cell.shown
     words += f" {cell.wide}" if cell.wide else ""
     return f"{words} ({cell.beside})" if cell.beside else words
@@ -238,7 +245,8 @@ _TEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "↑": r"$\uparrow$",
     "↓": r"$\downarrow$", "→": r"$\to$", "±": r"$\pm$", MINUS: "$-$", "Δ": r"$\Delta$", "μ": r"$\mu$",
-    "≤": r"$\le$", "≥": r"$\ge$", "<": "$<$", ">": "$>$", "…": r"\ldots{}",
+    "≤": r"$\le$", "≥": r"$\ge$", "<": "$<$", ">": "$>$", "|": "$|$", "…": r"\ldots{}",
+    "[": "{[}",  # or it would be an argument of the line break before it
 }  # fmt: skip
 
 
