@@ -26,6 +26,7 @@ __all__ = [
     "load",
     "missing",
     "names",
+    "numbers",
     "task",
 ]
 
@@ -77,18 +78,12 @@ def load(name: str, root: Path | None = None, fingerprint: Fingerprint | None = 
     (Dataset('rand_hie', rows=20190, d=8), 14242, array([0.66, 0.34]))
     """
     chosen = task(name)
-    files = _files(chosen, root)
-    if absent := missing(name, root):
-        what = "is a folder where a file is expected" if absent[0].is_dir() else "is not here"
-        raise FileNotFoundError(
-            f"{name}: {absent[0]} {what}{f' (and {len(absent) - 1} more)' if len(absent) > 1 else ''}; "
-            f"`ploc-lab data fetch {name}` gets it or says how, $PLOC_DATA names another folder"
-        )
+    files = _here(chosen, root)
     if chosen.load is not None:
         ds = chosen.load(chosen, files, official=fingerprint is None)
         _check(chosen, fingerprint, _found(ds), files)
         return ds
-    folder = paths.work_root() / "cache" / f"{name}-{cache.key([*files, *_code(chosen)])[:16]}"
+    folder = _folder(chosen, files)
     kept = cache.read(folder)
     arrays, card, digest = kept or _build(chosen, files)
     _check(chosen, fingerprint, {**card["found"], **_sums(arrays)}, files)
@@ -98,6 +93,39 @@ def load(name: str, root: Path | None = None, fingerprint: Fingerprint | None = 
         arrays["numeric"], arrays["codes"], arrays["passthrough"], arrays["widths"], tuple(card["columns"])
     )
     return Dataset(chosen, table, arrays, digest)
+
+
+def numbers(name: str, root: Path | None = None) -> dict[str, float]:
+    """What a fingerprint is written from: the numbers of the file at hand, be it the right one or not.
+
+    >>> found = numbers("rand_hie")
+    >>> found["rows"], found["ood_test"], found["positive ood_test"], found["width"]
+    (20190, 2148, 1077, 8)
+    """
+    chosen = task(name)
+    files = _here(chosen, root)
+    if chosen.load is not None:
+        return _found(chosen.load(chosen, files, official=False))
+    arrays, card, _ = cache.read(_folder(chosen, files)) or _build(chosen, files)
+    return {**card["found"], **_sums(arrays)}
+
+
+def _here(chosen: Task, root: Path | None) -> list[Path]:
+    """The raw files, or a refusal that names the first that is not here."""
+    if absent := missing(chosen.name, root):
+        what = "is a folder where a file is expected" if absent[0].is_dir() else "is not here"
+        raise FileNotFoundError(
+            f"{chosen.name}: {absent[0]} {what}"
+            f"{f' (and {len(absent) - 1} more)' if len(absent) > 1 else ''}; "
+            f"`ploc-lab data fetch {chosen.name}` gets it or says how, $PLOC_DATA names another folder"
+        )
+    return _files(chosen, root)
+
+
+def _folder(chosen: Task, files: list[Path]) -> Path:
+    """Where the encoded table is kept: by the content of the raw files and of the code that reads them."""
+    key = cache.key([*files, *_code(chosen)])
+    return paths.work_root() / "cache" / f"{chosen.name}-{key[:16]}"
 
 
 def _files(chosen: Task, root: Path | None) -> list[Path]:
