@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
-from ploc_lab.report import paper
+from ploc_lab.report import claims, figures, paper, tables
+from ploc_lab.report.table import Table
 from ploc_lab.study.cell import ORACLE
 from ploc_lab.study.evaluate import METRICS
 from ploc_lab.study.grid import BACKBONES
@@ -26,6 +28,25 @@ ORIGINS = ("ploc_ema01", "ploc_ema20", "ploc_window100", "ploc_zscore", "ploc_hu
 NO_OPS = ("tent", "eata", "lame")
 
 Row = dict[str, Any]
+
+
+class Report(NamedTuple):
+    """Cells, and all that is made of them."""
+
+    cells: pl.DataFrame
+    tables: dict[str, Table]
+    drawn: dict[str, Figure]
+    entries: list[claims.Entry]
+
+
+@pytest.fixture(scope="session")
+def reports(world, study) -> dict[str, Report]:
+    """What is made of the world as the paper prints it, and of the small study as it was run."""
+    made = {}
+    for name, cells in (("printed", world), ("run", study.gathered)):
+        listed = {table.name: table for table in tables.build(cells)}
+        made[name] = Report(cells, listed, figures.draw(cells), claims.ledger(cells))
+    return made
 
 
 @pytest.fixture(scope="session")
