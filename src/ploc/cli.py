@@ -29,6 +29,7 @@ app = App(
     help_format="markdown",
     print_error=False,
     exit_on_error=False,
+    suppress_keyboard_interrupt=False,
     result_action="return_int_as_exit_code_else_zero",
 )
 app.register_install_completion_command()
@@ -148,12 +149,16 @@ def stream(
     """
     from ploc.stream import Filter
 
+    if sys.stdin is None or sys.stdout is None:
+        raise ValueError("standard input or output is closed; ploc stream reads the one and writes the other")
     if save_every < 0:
         raise ValueError(f"--save-every is {save_every}; it is seconds, from 0")
     columns, is_proba = _either([logit] if logit else None, [proba] if proba else None, "z")
     rows = _rows(classes, anchor, is_proba, by, state)
     if rows.lines:
         _tell(f"ploc: {state}: goes on after line {rows.lines:,} ({rows.count:,} rows observed)")
+    if sys.stdin.isatty():
+        _note('reading lines like {"z": 0.5} from this terminal; Ctrl-D ends them')
     return Filter(rows, columns[0], prefix, on_bad, state, save_every).run()
 
 
@@ -248,16 +253,23 @@ def _either(logit: list[str] | None, proba: list[str] | None, default: str = "")
     """The columns, and whether they hold probabilities."""
     if logit and proba:
         raise ValueError("--logit and --proba are two ways to say the same; give one of them")
+    for name in (logit or proba or [])[1:]:
+        if (logit or proba or []).count(name) > 1:
+            raise ValueError(f"the column {name!r} is named twice; each class has a column of its own")
     if not logit and not proba and not default:
         raise ValueError("say which column holds the logit with --logit, or the probability with --proba")
     return logit or proba or [default], bool(proba)
 
 
 def _rows(classes: int, anchor: float, proba: bool, by: str | None, state: Path | None) -> Keyed:
+    from ploc.files import place
     from ploc.keyed import Keyed
 
     rows = Keyed(classes, anchor, proba, by)
-    return rows.load(state) if state is not None and state.exists() else rows
+    if state is None:
+        return rows
+    place(state)  # a state that could not be saved is refused before the first row, not after the last
+    return rows.load(state) if state.exists() else rows
 
 
 def _progress() -> Progress:

@@ -26,15 +26,7 @@ def whole(target: str | Path) -> Iterator[Path]:
     >>> Path("/tmp/answer.txt").read_text()
     '42'
     """
-    target = Path(target)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; name a file")
-    if target.exists() and not target.is_file():
-        raise ValueError(f"{target} is a device or a pipe, which can't be replaced whole; name a file")
-    if target.is_symlink():
-        target = target.resolve()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
+    target = place(target)
     # One fixed name: a process that was killed leaves at most one such file, and the next one writes over it.
     part = target.with_name(f".{target.name}.part")
     try:
@@ -53,6 +45,24 @@ def whole(target: str | Path) -> Iterator[Path]:
         raise
     if os.name == "posix":
         _sync(target.parent)
+
+
+def place(target: str | Path) -> Path:
+    """Where a file of this name would be written, links followed; refused if it can't be, before any work.
+
+    >>> place("/tmp/answer.txt").name
+    'answer.txt'
+    """
+    target = Path(target)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; name a file")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{target} is a device or a pipe, which can't be replaced whole; name a file")
+    if target.is_symlink():
+        target = target.resolve()
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
+    return target
 
 
 def _sync(path: Path) -> None:

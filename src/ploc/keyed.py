@@ -67,7 +67,7 @@ class Keyed:
             centers = {str(key): PLOC.from_state(state) for key, state in saved["keys"].items()}
             theirs = {name: saved[name] for name in SETTINGS}
             lines = int(saved["lines"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"{path} holds no state of `ploc` ({error!r}); it was not changed") from None
         if version != ("state", VERSION):
             raise ValueError(f"{path} is version {version[1]!r} of a {version[0]!r}; this reads {VERSION}")

@@ -245,4 +245,6 @@ class _Signals:
                     sent += os.write(sink, view[sent : sent + PAGE])
         except BrokenPipeError:
             self.gone = True
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, "standard output") from None
         return sent

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import csv
+import json
+import signal
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from threading import Event
+from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -67,7 +70,7 @@ class Table:
             raise FileNotFoundError(
                 f"{self.path}: no such file" + (f"; did you mean {near[0]}?" if near else "")
             )
-        with plain_errors(self.path):
+        with plain_errors(self):
             if self.format == "parquet":
                 return pl.scan_parquet(self.path)
             if self.format == "ndjson":
@@ -96,7 +99,7 @@ class Table:
 
     def schema(self) -> pl.Schema:
         """Names and types of the columns."""
-        with plain_errors(self.path):
+        with plain_errors(self):
             return self.scan().collect_schema()
 
     def require(self, names: Sequence[str]) -> None:
@@ -105,18 +108,18 @@ class Table:
         for name in names:
             if name not in there:
                 near = get_close_matches(name, there, 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(there)}"
+                hint = f"did you mean {near[0]!r}?" if near else f"it has {_listed(there)}"
                 raise ValueError(f"{self.path} has no column {name!r}; {hint}")
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
         """The rows in pieces, in the file's order."""
         rows = self.scan() if columns is None else self.scan().select(list(dict.fromkeys(columns)))
-        with plain_errors(self.path):
+        with plain_errors(self):
             yield from rows.collect_batches(chunk_size=BATCH, maintain_order=True)
 
     def height(self) -> int:
         """The number of rows; none at all is refused."""
-        with plain_errors(self.path):
+        with plain_errors(self):
             height: int = self.scan().select(pl.len()).collect(engine="streaming").item()
         if not height:
             raise ValueError(f"{self.path} has no rows")
@@ -140,9 +143,15 @@ class Table:
         # before the file does: one that Ctrl-C met while it began would be waited for by nobody.
         pool = ThreadPoolExecutor(1)
         pool.submit(int).result()
-        with whole(self.path) as part, plain_errors(self.path), pool:
+        if current_thread() is main_thread():
+            # By now the engine has taken SIGINT for itself, and loses one that comes as it starts to write.
+            signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
+        with whole(self.path) as part, plain_errors(self, writing=True), pool:
             try:
-                pool.submit(sink, part).result()
+                writing = pool.submit(sink, part)
+                while not wait([writing], timeout=0.1).done:
+                    pass  # a wait without an end would not hear a signal that another thread was handed
+                writing.result()
             except BaseException:
                 stop.set()
                 raise
@@ -158,14 +167,42 @@ def format_of(path: Path) -> Format:
 
 
 @contextmanager
-def plain_errors(path: Path) -> Iterator[None]:
-    """The first line of what the engine says, with the file it says it about."""
+def plain_errors(table: Table, *, writing: bool = False) -> Iterator[None]:
+    """The line that the engine stumbled over, or the first line of what it says, with the file."""
     try:
         yield
     except NoDataError:
-        raise ValueError(f"{path} is empty") from None
+        raise ValueError(f"{table.path} is empty") from None
     except PolarsError as error:
-        raise ValueError(f"{path}: {str(error).strip().splitlines()[0]}") from None
+        found = "" if writing else _stumbled(table)
+        raise ValueError(f"{table.path}: {found or str(error).strip().splitlines()[0]}") from None
+
+
+def _stumbled(table: Table) -> str:
+    """The first line of a text file that is none of its format, in words; the engine does not say which."""
+    if table.format == "parquet" or not table.path.is_file():
+        return ""
+    try:
+        with table.path.open(encoding="utf-8", newline="") as file:
+            if table.format == "ndjson":
+                for number, line in enumerate(file, 1):
+                    shown = line.strip()
+                    try:
+                        whole_row = not shown or isinstance(json.loads(shown), dict)
+                    except ValueError:
+                        whole_row = False
+                    if not whole_row:
+                        shown = repr(shown if len(shown) <= 60 else f"{shown[:57]}...")
+                        return f"line {number:,} is no JSON object: {shown}"
+                return ""
+            rows = csv.reader(file, delimiter="\t" if table.format == "tsv" else ",")
+            width = len(next(rows, []))
+            for row in rows:
+                if len(row) > width:
+                    return f"line {rows.line_num:,} has {len(row)} fields where the header has {width}"
+    except (UnicodeDecodeError, csv.Error) as error:
+        return f"is no {table.format.upper()} in UTF-8: {error}"
+    return ""
 
 
 def numbers(batch: pl.DataFrame, columns: Sequence[str], table: Table, first: int, proba: bool) -> np.ndarray:
@@ -183,7 +220,8 @@ def numbers(batch: pl.DataFrame, columns: Sequence[str], table: Table, first: in
         if not good.all():
             row = int(np.argmin(good))
             raise ValueError(
-                f"{table.path}: the {what} {name!r} of row {first + row + 1:,} is {_shown(column[row])}"
+                f"{table.path}: the {what} {name!r} of row {first + row + 1:,} is {_shown(column[row])}; "
+                f"every row needs {'one from 0 to 1' if proba else 'a finite number'}"
             )
         out.append(values)
     return out[0] if len(out) == 1 else np.column_stack(out)
@@ -221,7 +259,7 @@ def ordering(table: Table, name: str) -> pl.Expr:
         )
     if dtype.is_float():
         candidates = {"finite": pl.when(column.is_finite()).then(column)}
-    with plain_errors(table.path):
+    with plain_errors(table):
         counts = table.scan().select(e.null_count().alias(k) for k, e in candidates.items())
         missing: dict[str, int] = counts.collect(engine="streaming").row(0, named=True)
         for kind, expression in candidates.items():
@@ -236,6 +274,12 @@ def ordering(table: Table, name: str) -> pl.Expr:
     )
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Names as an error says them: printable, and not all of a thousand."""
+    text = ", ".join("".join(c if c.isprintable() else "?" for c in name) for name in names)
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
 def _shown(value: Any) -> str:
     return "empty" if value is None else repr(value)
 
@@ -243,7 +287,7 @@ def _shown(value: Any) -> str:
 def in_order(table: Table, expression: pl.Expr) -> bool:
     """Whether the file's rows are in that order already."""
     last: Any = None
-    with plain_errors(table.path):
+    with plain_errors(table):
         for batch in (
             table.scan().select(expression.alias("t")).collect_batches(chunk_size=BATCH, maintain_order=True)
         ):
@@ -334,7 +378,7 @@ class Score:
             for _ in self._groups(batch, source, first):
                 pass
             first += len(batch)
-        with plain_errors(source.path):
+        with plain_errors(source):
             rows = source.scan().select(*columns, expression.alias(ORDER)).collect(engine="streaming")
         order = rows.select(pl.arg_sort_by(ORDER, maintain_order=True)).to_series().to_numpy()
         answers = self._answers(rows[order], source, 0)

@@ -120,6 +120,15 @@ def test_score_and_stream_share_their_states(tmp_path, rows):
         (["score", "rows.csv", "--logit", "z", "--ordr-by", "t", "-o", "o.csv"], "--order-by"),
         (["score", "rows.csv", "--logit", "z", "-o", "rows.csv"], "is the file that is read"),
         (["score", "rows.csv", "--logit", "z", "-o", "pipe.csv"], "a device or a pipe"),
+        (
+            ["score", "rows.csv", "--logit", "z", "--logit", "z", "-o", "o.csv"],
+            "the column 'z' is named twice",
+        ),
+        (
+            ["score", "rows.csv", "--logit", "z", "--state", "no/s.json", "-o", "o.csv"],
+            "no/s.json: there is no folder no",
+        ),
+        (["stream", "--state", "no/s.json"], "no/s.json: there is no folder no"),
         (["report", "rows.csv", "-o", "pipe.csv"], "a device or a pipe"),
         (["score", "rows.csv", "--logit", "z", "--state", "rows.csv", "-o", "o.csv"], "holds no state"),
         (["score"], "ploc score --help"),
@@ -160,8 +169,9 @@ def test_an_interrupted_run_leaves_no_file(tmp_path):
             while not (tmp_path / ".out.parquet.part").exists() and time.monotonic() < until:
                 time.sleep(0.01)
             process.send_signal(number)
-            process.communicate(timeout=60)
+            _, told = process.communicate(timeout=60)
         assert process.returncode == code
+        assert told == (b"ploc: interrupted; no file was changed\n" if number == signal.SIGINT else b"")
         assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
 
 

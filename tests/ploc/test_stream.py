@@ -229,8 +229,16 @@ def test_a_full_disk_is_one_line_and_the_state_stays_behind_what_went_out(tmp_pa
         )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
-    assert b"No space left" in done.stderr
+    assert done.stderr == b"ploc: standard output: No space left on device\n"
     assert not state.exists()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_a_closed_standard_stream_is_an_error_and_not_a_wait(closed):
+    command = ["bash", "-c", f'exec "$0" -m ploc.cli stream {closed}', sys.executable]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert b"standard input or output is closed" in done.stderr
 
 
 def test_the_filter_starts_without_dataframes_and_charts():

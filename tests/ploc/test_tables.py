@@ -156,17 +156,28 @@ def test_a_state_goes_on_where_it_ended(tmp_path):
         ("z,ploc_shift\n1,2\n", "has a column 'ploc_shift' already"),
         ("z\n", "has no rows"),
         ("", "is empty"),
-        ("z,a\n1,2\n1,2,3,4\n", "in.csv: "),
+        ("z,a\n1,2\n1,2,3,4\n", "line 3 has 4 fields where the header has 2"),
+        ("z,a\n1,\xe9\n", "is no CSV in UTF-8"),
+        ("a" * 500 + "\x07,b\n1,2\n", "has no column 'z'; it has aaa"),
     ],
 )
 def test_a_file_that_cannot_be_answered_is_named_and_nothing_is_written(tmp_path, text, message):
-    (tmp_path / "in.csv").write_text(text)
+    (tmp_path / "in.csv").write_text(text, encoding="latin-1")
     for target in ("out.csv", "out.parquet"):
         with pytest.raises(ValueError, match=r"in\.csv") as error:
             Score(Keyed(), ["z"]).run(Table(tmp_path / "in.csv"), Table(tmp_path / target))
         if target == "out.csv":
             assert message in str(error.value)
+            assert len(str(error.value)) < 350
     assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.parametrize("line", [b'{"z":', b"[1, 2]", b"z", b'{"z": 1}{"z": 2}'])
+def test_a_line_that_is_no_row_is_named_by_its_number(tmp_path, line):
+    (tmp_path / "in.ndjson").write_bytes(b'{"z": 1}\n\n' + line + b"\n")
+    with pytest.raises(ValueError, match=r"in\.ndjson: line 3 is no JSON object"):
+        Score(Keyed(), ["z"]).run(Table(tmp_path / "in.ndjson"), Table(tmp_path / "out.csv"))
+    assert [p.name for p in tmp_path.iterdir()] == ["in.ndjson"]
 
 
 def test_a_bad_row_deep_in_a_file_is_named_by_its_place_and_the_old_answer_stays(tmp_path):
