@@ -110,9 +110,9 @@ def draw(shown: list[Shown], profile: str, seed: int) -> Figure:
             axis.set_title(name, fontsize=9)
         note = "; † fitted strength" if profile == vision.FITTED else ""
         figure.suptitle(
-            f"CIFAR-10, {SAID[profile]}{note}; checkpoint {seed}. Columns: the true class. Below each image: "
-            f"what the source says, what PLOC-K says\nafter {WARM:,} images or more. On the left: accuracy, "
-            "source → PLOC-K, over the whole stream.",
+            f"CIFAR-10, {SAID[profile]}{note}; checkpoint {seed}.\n"
+            f"Columns: the true class. Below each image: the source's answer and, after {WARM:,} images, "
+            "PLOC-K's.\nOn the left: accuracy of source → PLOC-K over the whole stream.",
             fontsize=9,
         )
     return figure

@@ -29,7 +29,15 @@ PROFILES = {
     "paper": "profile paper, FITTED to the paper's source accuracies",
     "cifar10c": "profile cifar10c, as published",
 }
-FITTED_TO = frozenset({"gaussian_noise_s3", "gaussian_noise_s3_rho100", "contrast_s5", "blur_s3"})
+FITTED_TO = frozenset(
+    {
+        "gaussian_noise_s3",
+        "gaussian_noise_s3_rho10",
+        "gaussian_noise_s3_rho100",
+        "contrast_s5",
+        "blur_s3",
+    }
+)
 FITTED_NOTE = (
     "† The strength of this corruption is fitted so that the source's accuracy is about the paper's: that it "
     "agrees is by construction and no reproduction; the other strengths of profile paper are extrapolated "
