@@ -49,6 +49,7 @@ class Evidence:
         self.every = cells
         self.exact = cells.filter(pl.col("dataset").is_in(FIVE), ~pl.col("stand_in").fill_null(value=False))
         self._tables: dict[tuple[str, bool], dict[str, pl.DataFrame]] = {}
+        self._tests: dict[str, pl.DataFrame] = {}
 
     def table(self, experiment: str, title: str, *, every: bool = False) -> pl.DataFrame:
         """A table of the study, made from the exact data sets, or from every stream."""
@@ -59,6 +60,16 @@ class Evidence:
                 raise CannotTestError(f"no cells of {'any stream' if every else 'a data set of the paper'}")
             self._tables[key] = experiments.find(experiment).tables(cells)
         return self._tables[key].get(title, pl.DataFrame())
+
+    def tests(self, rival: str) -> pl.DataFrame:
+        """The paired tests of PLOC minus a rival on the exact data sets, one a backbone and metric."""
+        if rival not in self._tests:
+            both = self.exact.filter(pl.col("method").is_in(["ploc", rival]))
+            if not frames.plain(both).height:
+                raise CannotTestError(f"no cells of {names.method(rival)} on a data set of the paper")
+            found = experiments.find("significance").tables(both)["significance"]
+            self._tests[rival] = found.filter(pl.col("over") == "paper's tasks") if found.height else found
+        return self._tests[rival]
 
     def plain(self, *methods: str, every: bool = False) -> pl.DataFrame:
         """Cells of these methods under the plain protocol, each on its longest stream."""
@@ -367,11 +378,9 @@ def mean_stability(e: Evidence) -> Finding:
 
 def _tests(rival: str, metric: str, e: Evidence) -> list[dict[str, float]]:
     """The paired tests of PLOC minus a rival, a backbone each."""
-    table = e.table("significance", "significance")
+    table = e.tests(rival)
     if table.height:
-        table = table.filter(
-            pl.col("over") == "paper's tasks", pl.col("rival") == rival, pl.col("metric") == metric
-        )
+        table = table.filter(pl.col("rival") == rival, pl.col("metric") == metric)
     return e.all_three(table, f"PLOC beside {names.method(rival)}").to_dicts()
 
 
