@@ -21,6 +21,7 @@ app.command("ploc_lab.study.commands:run", name="run")
 app.command("ploc_lab.study.commands:status", name="status")
 app.command("ploc_lab.report.commands:report", name="report")
 app.command("ploc_lab.report.commands:claims", name="claims")
+app.command("ploc_lab.report.pictures:pictures", name="pictures")
 app.command("ploc_lab.demo:demo", name="demo")
 
 
