@@ -186,6 +186,10 @@ class PLOCClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         return self.center_ if hasattr(self, "center_") else self._fresh(source)
 
     def _fresh(self, source: Any) -> PLOC:
+        if not hasattr(source, "classes_"):
+            raise TypeError(
+                f"{type(source).__name__} is no classifier (it has no classes_); PLOC centres one"
+            )
         classes = source.classes_
         if any(np.ndim(label) for label in classes):
             raise ValueError(

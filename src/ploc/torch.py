@@ -42,6 +42,10 @@ class PLOCModule(nn.Module):
 
     def __init__(self, module: nn.Module, logits: int = 1, *, anchor: float | ArrayLike = 0.0) -> None:
         super().__init__()
+        if isinstance(logits, bool) or not isinstance(logits, int) or logits < 1:
+            raise ValueError(
+                f"logits is {logits!r}; it is how many logits the module answers a row: 1 or more"
+            )
         self.module = module.requires_grad_(False).eval()
         self._blank = PLOC(None if logits == 1 else logits, anchor=anchor).state()
         self.register_buffer("state", torch.zeros(3, logits, dtype=torch.float64))
@@ -97,6 +101,13 @@ class PLOCModule(nn.Module):
     def _rows(self, *inputs: Any, **options: Any) -> tuple[Tensor, NDArray[np.float64]]:
         """The module's logits, and the same in float64 on the host: there sums run left to right."""
         logits: Tensor = self.module(*inputs, **options)
+        if not isinstance(logits, torch.Tensor):
+            raise TypeError(
+                f"the module answered a {type(logits).__name__}, not a tensor; wrap it in a module that "
+                "returns its logits alone"
+            )
+        if logits.is_complex() or logits.dtype == torch.bool:
+            raise TypeError(f"logits must be real numbers, the module answered {logits.dtype}")
         width = self.state.shape[1]
         if logits.shape[1:] != (width,) and not (width == 1 and logits.ndim == 1):
             wanted = "(B,) or (B, 1)" if width == 1 else f"(B, {width})"
@@ -106,6 +117,11 @@ class PLOCModule(nn.Module):
 
     def _center(self) -> PLOC:
         count, total, part = self.state.tolist()
+        if not (count[0] >= 0 and count[0] == count[-1] and count[0] % 1 == 0):
+            raise ValueError(
+                f"the buffer `state` has the counts {count}, which no stream leaves; load what PLOCModule "
+                "saved"
+            )
         if len(count) == 1:
             total, part = total[0], part[0]
         origin = {**self._blank["origin"], "count": int(count[0]), "total": total, "part": part}

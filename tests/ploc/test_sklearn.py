@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -289,6 +289,14 @@ def test_sources_without_two_classes_or_with_two_outputs_are_refused():
     several = RandomForestClassifier(2, random_state=0).fit(SOURCE, np.column_stack((BINARY, THREE)))
     with pytest.raises(ValueError, match="2 outputs"):
         PLOCClassifier(several).predict(TARGET)
+
+
+@pytest.mark.parametrize("source", [Ridge(), StandardScaler()])
+def test_what_is_no_classifier_is_refused(source):
+    source = source.fit(SOURCE, BINARY)
+    for ask in (PLOCClassifier(source).predict, PLOCClassifier(source).replay, PLOCClassifier(source).fit):
+        with pytest.raises(TypeError, match=f"{type(source).__name__} is no classifier"):
+            ask(TARGET)
 
 
 def test_saturated_probabilities_are_clipped_not_infinite():

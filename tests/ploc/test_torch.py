@@ -153,6 +153,38 @@ def test_a_head_of_another_width_is_refused(width, logits):
         PLOCModule(Given(width), logits)(stream(width))
 
 
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda x: (x, x), "answered a tuple, not a tensor; wrap it"),
+        (lambda x: {"logits": x}, "answered a dict, not a tensor"),
+        (lambda x: x > 0, "must be real numbers, the module answered torch.bool"),
+        (lambda x: x + 0j, "must be real numbers, the module answered torch.complex64"),
+    ],
+)
+def test_a_module_that_answers_no_logits_is_refused(answer, message):
+    class Other(nn.Module):
+        def forward(self, x):
+            return answer(x)
+
+    with pytest.raises(TypeError, match=message):
+        PLOCModule(Other())(stream(1))
+
+
+@pytest.mark.parametrize("logits", [0, -1, 2.0, True])
+def test_a_number_of_logits_that_is_none_is_refused(logits):
+    with pytest.raises(ValueError, match=r"logits is .*; it is how many logits"):
+        PLOCModule(Given(), logits)
+
+
+@pytest.mark.parametrize("count", [torch.nan, -1.0, 1.5])
+def test_a_state_that_no_stream_leaves_is_refused(count):
+    model = PLOCModule(Given(2), 2)
+    model.load_state_dict({**model.state_dict(), "state": torch.tensor([[count] * 2, [0.0] * 2, [0.0] * 2])})
+    with pytest.raises(ValueError, match="which no stream leaves; load what PLOCModule saved"):
+        model(stream(2))
+
+
 def test_anchor_moves_every_row_but_the_first():
     z = [1.0, 3.0, 2.0]
     model = PLOCModule(Given(), anchor=0.5)
