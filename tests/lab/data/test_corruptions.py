@@ -100,6 +100,24 @@ def test_blur_repeats_the_edge():
     assert blurred[0, 5, 31] == 0
 
 
+@pytest.mark.parametrize("sigma", [0.7, 1.0, 1.5, 2.5])
+def test_blur_is_the_weighted_sum_over_four_sigmas_with_the_edge_repeated(sigma):
+    radius = int(4 * sigma + 0.5)
+    weights = np.exp(-(np.arange(-radius, radius + 1) ** 2) / (2 * sigma**2))
+    weights /= weights.sum()
+    wide = np.pad(IMAGES.reshape(-1, 3, 32, 32) / 255, [(0, 0), (0, 0), *[(radius, radius)] * 2], mode="edge")
+    rows = sum(w * wide[:, :, i : i + 32] for i, w in enumerate(weights))
+    both = sum(w * rows[..., i : i + 32] for i, w in enumerate(weights))
+    off = Corruption("gaussian_blur", sigma)(IMAGES).reshape(both.shape) - np.floor(both * 255)
+    assert np.abs(off).max() <= 1
+    assert (off != 0).mean() < 1e-3  # sums in another order, where a value lies on a whole byte
+
+
+def test_every_byte_survives_its_way_to_a_value_and_back():
+    every = np.resize(np.arange(256, dtype=np.uint8), (1, 3072))
+    assert_array_equal((every / 255.0 * 255).astype(np.uint8), every)
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
