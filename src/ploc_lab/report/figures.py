@@ -448,7 +448,7 @@ CAPTIONS = {
     "that follow.",
     "cost": "What one row costs at batch size one, over the frozen source on the same machine.",
     "vision_accuracy": "CIFAR-10, one image at a time: accuracy of source and PLOC-K, stream by stream; "
-    "hollow is the paper. † The corruption's strength is fitted to the paper's source accuracy.",
+    "hollow is the paper. † In profile paper the strength is fitted to the paper's source accuracy.",
 }
 
 

@@ -91,6 +91,7 @@ def _two_class(rows: pl.DataFrame) -> Table:
             "beside our first choice, for orientation",
             "Steps: updates of weights over the stream's images; with none a method is its forward pass by "
             "one image's statistics, as the control is",
+            FITTED_NOTE,
         ],
     )
 
@@ -186,6 +187,7 @@ def _one_class(rows: pl.DataFrame) -> Table:
             "same images; the control normalises by the one image and learns nothing",
             f"EATA and SAR learn from images whose entropy is below .4 ln 10 = {vision.MARGIN:.3f} nats: "
             "where the control's surest answer is above, they choose none and answer as it does",
+            FITTED_NOTE,
         ],
     )  # fmt: skip
 
