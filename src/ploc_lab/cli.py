@@ -11,6 +11,8 @@ app = App(
     name="ploc-lab",
     help="The laboratory of PLOC: every claim, on real data, against every rival.",
     error_console=Console(stderr=True),
+    # Or an interruption would end in silence, before main() can say that the same command goes on.
+    suppress_keyboard_interrupt=False,
 )
 
 app.command("ploc_lab.data.commands:app", name="data")

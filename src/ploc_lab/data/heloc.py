@@ -49,7 +49,7 @@ def read(files: Sequence[Path]) -> Table:
     return Table(
         features=raw.select(features),
         y=(raw["RiskPerformance"] == "Good").to_numpy(),
-        ood=(raw["ExternalRiskEstimate"] > 63).to_numpy(),
+        ood=(raw["ExternalRiskEstimate"].cast(pl.Int64) > 63).to_numpy(),
     )
 
 

@@ -34,13 +34,16 @@ WIDE = 1024
 """From so many columns on, rows are images."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Checkpoint:
     """A trained model, frozen, beside the card it was stored with; `load` reads it back and verifies it."""
 
     folder: Path
     card: dict[str, Any]
     model: Network | Trees
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.dataset!r}, {self.backbone!r}, seed={self.seed}, sha={self.sha[:12]!r})"
 
     @property
     def net(self) -> Network | None:

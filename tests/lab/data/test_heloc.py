@@ -64,6 +64,9 @@ def test_a_file_with_other_labels_or_columns_is_refused(shapes, tmp_path):
     shapes.table(tmp_path / heloc.FILE, {"RiskPerformance": ["Good"], "x1": [1]})
     with pytest.raises(data.WrongDataError, match=r"lacks the column.*ExternalRiskEstimate, MSinceOldest"):
         data.load("heloc", tmp_path)
+    small(shapes, tmp_path, ExternalRiskEstimate=["unknown", *range(45, 74)])
+    with pytest.raises(data.WrongDataError, match=r"heloc_dataset_v1\.csv can't be read as heloc"):
+        data.load("heloc", tmp_path)
     (tmp_path / heloc.FILE).write_bytes(b"<html>please log in</html>\n" + bytes(range(256)))
     with pytest.raises(data.WrongDataError, match=r"heloc_dataset_v1\.csv"):
         data.load("heloc", tmp_path)
