@@ -1,20 +1,22 @@
-"""Every Python block of the README and of docs/ runs as it stands, page by page, warnings being errors."""
+"""Every Python block of the README and of docs/ runs as it stands, and prints the text block after it."""
 
+import io
 import re
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"^```(python[^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```(python[^\n]*)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 
 def blocks(page, spark):
-    """The page's code, each block on its own lines so that a traceback points into the page."""
+    """The page's code, each block on its own lines for a traceback to point into the page, and its output."""
     text = page.read_text()
     return [
-        (text[: match.start(2)].count("\n"), match[2])
+        (text[: match.start(2)].count("\n"), match[2], match[3])
         for match in FENCE.finditer(text)
         if ("spark" in match[1].split()) == spark
     ]
@@ -22,8 +24,12 @@ def blocks(page, spark):
 
 def run(page, spark):
     namespace = {"__name__": "__main__"}
-    for line, code in blocks(page, spark):
-        exec(compile("\n" * line + code, str(page), "exec"), namespace)
+    for line, code, output in blocks(page, spark):
+        said = io.StringIO()
+        with redirect_stdout(said):
+            exec(compile("\n" * line + code, str(page), "exec"), namespace)
+        if output is not None and not spark:  # a physical plan has numbers of its own in every run
+            assert said.getvalue() == output, f"{page.name}, line {line}"
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, spark=False)], ids=lambda p: p.name)

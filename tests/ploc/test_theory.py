@@ -98,6 +98,15 @@ def test_every_pair_whose_order_changes_is_among_the_pairs(case):
                 assert abs(z[i] - z[j]) <= abs(mu[i] - mu[j]) + 1e-12
 
 
+@given(labelled(elements=st.integers(-3, 3).map(lambda k: k / 10)))
+def test_rounding_never_hides_a_pair_that_changed(case):
+    """At a knife's edge rounding decides whether a pair counts, but what changed its order always does."""
+    z, y = case
+    centred = PLOC().replay(z, logits=True)
+    before, after = (np.sign(s[:, None] - s)[np.ix_(y == 1, y == 0)] for s in (z, centred))
+    assert int((before != after).sum()) <= theory.drift_bound(z, y).pairs
+
+
 def test_the_bound_vanishes_along_a_stationary_stream():
     """The second half: with a settling mean and few logits together, |I_T| / (n+ n-) goes to 0."""
     rng = np.random.default_rng(0)
