@@ -94,9 +94,8 @@ class Evidence:
     def scope(self, rows: pl.DataFrame) -> str:
         """On what a finding rests, and which of the paper's data sets are not in it."""
         here = list(dict.fromkeys(rows.sort("dataset")["dataset"]))
-        words = (
-            f"over {', '.join(names.dataset(name) for name in here)}; {rows['seed'].n_unique()} checkpoints"
-        )
+        listed = ", ".join(names.dataset(name) for name in here)
+        words = f"over {listed}; {names.checkpoints(rows['seed'].n_unique())}"
         short = frames.once(rows)["limit"].drop_nulls()
         if len(short):
             words += f"; some streams cut to {max(short.to_list()):,} rows"
@@ -283,7 +282,7 @@ def text_number(  # noqa: PLR0917 - bound by name in the ledger, all but the las
     return Finding(
         abs(mean - printed) <= allowed,
         f"{mean:.3f} ± {sd:.3f}",
-        f"{abs(mean - printed):.3f} away, {allowed:.3f} allowed; {seeds.height} checkpoints",
+        f"{abs(mean - printed):.3f} away, {allowed:.3f} allowed; {names.checkpoints(seeds.height)}",
     )
 
 
@@ -298,7 +297,7 @@ def collapse(e: Evidence) -> Finding:
     return Finding(
         most <= ROUNDING and mean >= 0.5,
         f"source F1 at most {most:.3f}, PLOC {mean:.3f}",
-        f"{by['source'].height} checkpoints",
+        names.checkpoints(by["source"].height),
     )
 
 
@@ -652,8 +651,8 @@ def _origins(e: Evidence, *methods: str) -> dict[str, dict[str, float]]:
 
 
 def _ablated(e: Evidence) -> str:
-    rows = e.exact.filter(pl.col("seed") == 0, pl.col("backbone").is_in(["mlp", "ft_transformer"]))
-    return f"seed 0, MLP and FT-Transformer; {e.scope(frames.plain(rows))}"
+    rows = e.plain("ploc").filter(pl.col("seed") == 0, pl.col("backbone").is_in(["mlp", "ft_transformer"]))
+    return f"seed 0, MLP and FT-Transformer; {e.scope(rows)}"
 
 
 def none_better(e: Evidence) -> Finding:

@@ -176,8 +176,7 @@ def by_dataset(cells: pl.DataFrame) -> Figure | None:
             if pair[0] is None or pair[1] is None:
                 continue
             a, b = pair[0], pair[1]
-            axis.annotate("", (b["f1"], place), (a["f1"], place),
-                          arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 2})  # fmt: skip
+            axis.plot([a["f1"], b["f1"]], [place, place], color="#cccccc", linewidth=3, zorder=1)
             for row, method in ((a, "source"), (b, "ploc")):
                 look = LOOKS[method]
                 axis.errorbar(row["f1"], place, xerr=row["f1_sd"] or 0.0, fmt=look.marker, color=look.colour,

@@ -16,7 +16,7 @@ from ploc_lab.study.streams import KINDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-RIVALS = ("tent", "eata", "sar", "lame", "ftat", "pft3a", "cotta", "t3a")
+RIVALS = ("tent", "eata", "sar", "lame", "note", "rotta", "dua", "ftat", "pft3a", "cotta", "t3a")
 CONTROLS = ("prior_ratio", "ploc_median", "em_prequential", "bbse_soft_prequential")
 FORGETTING = ("ploc_ema01", "ploc_ema20", "ploc_window100")
 BY = ("dataset", "backbone")

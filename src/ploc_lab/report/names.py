@@ -125,3 +125,12 @@ def stand_in(name: str) -> str | None:
 def metric(name: str) -> str:
     """A metric's label with the direction in which it is better."""
     return METRICS[name] + (" ↓" if name in LOWER else " ↑")
+
+
+def checkpoints(number: int) -> str:
+    """So many checkpoints, in words.
+
+    >>> checkpoints(1), checkpoints(5)
+    ('1 checkpoint', '5 checkpoints')
+    """
+    return f"{number} checkpoint{'' if number == 1 else 's'}"

@@ -201,7 +201,7 @@ def per_dataset(cells: pl.DataFrame) -> list[Table]:
                 f"Table {number}: {names.backbone(backbone)}, source and PLOC, data set by data set",
                 ("Data set", *heads, "rows"),
                 made,
-                [f"Means over {_checkpoints(rows)} checkpoints", *stand_ins(here)],
+                [f"Means over {_checkpoints(rows)}", *stand_ins(here)],
             )
         )
     return found
@@ -648,11 +648,11 @@ def _absent(cells: pl.DataFrame) -> list[str]:
 def _over(rows: pl.DataFrame) -> str:
     here = [name for name in data.names() if name in set(rows["dataset"].unique())]
     listed = ", ".join(names.dataset(name) for name in here) or "nothing"
-    return f"Means over {listed} and {_checkpoints(rows)} checkpoints"
+    return f"Means over {listed} and {_checkpoints(rows)}"
 
 
-def _checkpoints(rows: pl.DataFrame) -> int:
-    return rows["seed"].n_unique() if rows.height else 0
+def _checkpoints(rows: pl.DataFrame) -> str:
+    return names.checkpoints(rows["seed"].n_unique() if rows.height else 0)
 
 
 def _spread(rows: pl.DataFrame) -> dict[tuple[str, str], dict[str, float]]:
