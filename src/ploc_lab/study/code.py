@@ -13,7 +13,7 @@ ELSEWHERE = frozenset({"ploc_lab.methods", "ploc_lab.data", "ploc_lab.models", "
 
 
 def digest(*modules: str) -> str:
-    """A hash of what the code of these modules does: comments, docstrings, types and layout don't count.
+    """A hash of what the code of these modules does: comments, docstrings, cards, types, layout don't count.
 
     >>> digest("ploc.links") == digest("ploc.links")
     True
@@ -31,7 +31,7 @@ def digest(*modules: str) -> str:
 
 
 def normal(source: str) -> str:
-    """The meaning of a source text: its syntax tree without docstrings, positions and signatures' types."""
+    """The meaning of a source text: its syntax tree without docstrings, cards, types and positions."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
@@ -41,11 +41,22 @@ def normal(source: str) -> str:
             and isinstance(node.body[0].value.value, str)
         ):
             node.body[0].value.value = ""
+        if isinstance(node, ast.Module | ast.ClassDef):
+            node.body = [statement for statement in node.body if not _words(statement)]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
         elif isinstance(node, ast.arg):
             node.annotation = None
     return ast.dump(tree)
+
+
+def _words(statement: ast.stmt) -> bool:
+    """Whether a statement is there for readers alone: a method's card, or the name of a type."""
+    match statement:
+        case ast.Assign(value=ast.Call(func=ast.Name("Card")) | ast.Subscript(value=ast.Name("Literal"))):
+            return True
+        case _:
+            return False
 
 
 @cache

@@ -21,6 +21,13 @@ def test_a_string_that_is_no_docstring_counts():
     assert code.normal("x = 'a'") != code.normal("x = 'b'")
 
 
+def test_what_a_method_says_of_itself_does_not_count_and_its_options_do():
+    method = "class Tent:\n    info = Card(at_one='{}')\n    lr = {}\n"
+    assert code.normal(method.format("steps", 1)) == code.normal(method.format("takes a step", 1))
+    assert code.normal(method.format("steps", 1)) != code.normal(method.format("steps", 2))
+    assert code.normal("Needs = Literal['a']") == code.normal("Needs = Literal['a', 'b']")
+
+
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A house of three modules, `a` importing `b`, whose files a test may change."""
