@@ -230,11 +230,11 @@ th,td{text-align:right;padding:4px 9px;border-bottom:1px solid var(--line);verti
 .table th:first-child{text-align:left;position:sticky;left:0;background:var(--paper);min-width:10.5em}
 .w,.table th.w{text-align:left}
 .table td.w{min-width:10em}
-thead th{color:var(--dim);font-size:.8rem;vertical-align:bottom;line-height:1.25}
+thead th{color:var(--dim);font-size:.93em;vertical-align:bottom;line-height:1.25}
 tbody th{font-weight:550}
 tr.group th{font-weight:700;padding-top:14px;border-bottom-color:var(--dim)}
-td b{font-weight:700}td i{font-style:normal;color:var(--dim);font-size:.78rem;margin-left:.35em}
-td small{display:block;color:var(--dim);font-size:.74rem;white-space:nowrap}
+td b{font-weight:700}td i{font-style:normal;color:var(--dim);font-size:.9em;margin-left:.35em}
+td small{display:block;color:var(--dim);font-size:.86em;white-space:nowrap}
 tr:target,.table:target h3{outline:2px solid var(--holds);outline-offset:2px}
 details{border-top:1px solid var(--line);margin-top:18px;padding-top:10px}
 summary{cursor:pointer;font-weight:600}summary small{color:var(--dim);font-weight:400}
@@ -244,7 +244,7 @@ details figure{margin-top:8px}details h3{display:none}
 .ledger th,.ledger td{text-align:left;padding:9px 12px 9px 0;overflow-wrap:anywhere}
 .ledger thead th:nth-child(1){width:33%}.ledger thead th:nth-child(2){width:13%}
 .ledger thead th:nth-child(3){width:17%}
-.ledger th p{margin:0}.ledger small{display:block;color:var(--dim);font-size:.76rem;font-weight:400;
+.ledger th p{margin:0}.ledger small{display:block;color:var(--dim);font-size:.88em;font-weight:400;
 white-space:normal;margin-top:3px}
 .ledger tr{break-inside:avoid}
 .facts{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:5px 18px;margin:0}
@@ -262,7 +262,7 @@ th,td{padding:4px 6px}.table th:first-child{min-width:7em;max-width:9.5em}}
 @media print{:root{color-scheme:light;--paper:#fff;--card:#f6f7f9;--ink:#16191d;--dim:#565f6a;--line:#d5dae0;
 --holds:#0b66b5;--fails:#b84a06;--open:#565f6a}body{font-size:10.5px}main{max-width:none;padding:0}
 section{margin-top:22px}.scroll{overflow:visible}.drawing svg{min-width:0!important;max-width:100%}
-.drawing,.table tr,.findings li{break-inside:avoid}h2,h3{break-after:avoid}table{font-size:7.6px}
+.drawing,.table tr,.findings li{break-inside:avoid}h2,h3{break-after:avoid}table{font-size:8px}
 th,td{padding:2px 4px}.table th:first-child{position:static;min-width:0}.table td.w{min-width:0}
 .ledger table{font-size:9px}a{color:inherit;text-decoration:none}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}}

@@ -68,6 +68,15 @@ def test_what_sees_labels_wins_nothing(printed):
     assert not any(n.best for r in oracle for n in r.cells if isinstance(n, Number))
 
 
+def test_what_lacks_a_data_set_wins_nothing_and_says_so(world):
+    lacking = (pl.col("method") == "ploc") & (pl.col("dataset") == "anes") & (pl.col("backbone") == "mlp")
+    made = {table.name: table for table in tables.comparison(world.filter(~lacking))}
+    ours = row(made["main"], "PLOC", "MLP")
+    assert not any(n.best for n in ours if isinstance(n, Number))
+    assert "4 of 5 data sets" in ours[-1]
+    assert row(made["main"], "PLOC", "TabTransformer")[3].best
+
+
 def test_a_mean_over_data_sets_is_their_unweighted_mean(world, printed):
     rows = world.filter(pl.col("variant") == "", pl.col("batch") == 1, pl.col("backbone") == "mlp")
     for method in ("source", "ftat", "ploc"):
