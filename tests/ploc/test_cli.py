@@ -186,11 +186,19 @@ def test_help_says_what_a_command_does(command, here):
         assert "[required]" in words or command == "stream"
 
 
-def test_the_version_and_the_completion_are_there(tmp_path):
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_version_and_the_completion_are_there(tmp_path, shell):
     assert re.fullmatch(rb"\d+\.\d+\S*\n", ploc("--version").stdout)
-    done = ploc("--install-completion", "--shell", "bash", "--output", tmp_path / "c.sh")
+    home = os.environ | {"HOME": str(tmp_path)}  # it adds a line to the shell's own start-up file
+    done = ploc("--install-completion", "--shell", shell, "--output", tmp_path / "c.sh", env=home)
     assert done.returncode == 0, done.stderr
     assert "order-by" in (tmp_path / "c.sh").read_text()
+    if shell == "bash":
+        words = "COMP_WORDS=(ploc score --ord); COMP_CWORD=2; _ploc; echo ${COMPREPLY[@]}"
+        said = subprocess.run(
+            ["bash", "-c", f"source {tmp_path}/c.sh; {words}"], capture_output=True, check=True, timeout=60
+        )
+        assert said.stdout.split() == [b"--order-by"]
 
 
 def test_a_terminal_sees_a_progress_bar_and_a_pipe_does_not(tmp_path, rows):
