@@ -112,6 +112,8 @@ _REGISTRY = (
     Spec("rlls_prequential", "rlls:RLLS", {"prequential": True}, "variant: from the past", at_one=_PAST),
     # Refinement of a batch's outputs, prototypes.
     Spec("lame", "lame:LAME"),
+    Spec("lame_rbf", "lame:LAME", {"affinity": "rbf"}, "variant: Gaussian affinity, the released default"),
+    Spec("lame_linear", "lame:LAME", {"affinity": "linear"}, "variant: cosines of all rows"),
     Spec("adaptable", "adaptable:AdapTable"),
     Spec("t3a", "t3a:T3A"),
     # Entropy on norm layers: their forward pass alone, as released, and with layer norms collected too.

@@ -66,6 +66,8 @@ _METHODS = {
     "rlls": "RLLS",
     "rlls_prequential": "RLLS, prequential",
     "lame": "LAME",
+    "lame_rbf": "LAME, rbf",
+    "lame_linear": "LAME, linear",
     "adaptable": "AdapTable",
     "t3a": "T3A",
     "bn_stats": "Batch statistics",

@@ -16,6 +16,8 @@ METHODS = (
     "ploc_deferred",
     "ploc_batch",
     "lame",
+    "lame_rbf",
+    "lame_linear",
     "ftat",
     "pft3a",
     "em",
