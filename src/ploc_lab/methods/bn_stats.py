@@ -5,9 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from ploc_lab.methods.adapting import NOTHING_TO_ADAPT
+import torch
+
+from ploc_lab.methods.adapting import NOTHING_TO_ADAPT, check_rows
 from ploc_lab.methods.norms import forget_running_statistics
-from ploc_lab.methods.protocol import Card, Method, as_answer, outputs
+from ploc_lab.methods.protocol import Card, Method, as_answer, check, outputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,6 +34,10 @@ class BatchStatistics(Method):
 
     def respond(self, x: Rows) -> Answer:
         """Answer by the batch's own statistics."""
+        rows = torch.as_tensor(x, dtype=torch.float32)
+        check_rows(rows)
         if self.idle:
             self.skip(NOTHING_TO_ADAPT)
-        return as_answer(outputs(self.net, x)[0])
+        z = outputs(self.net, rows)[0]
+        check(z)
+        return as_answer(z)

@@ -74,6 +74,7 @@ class Gradient:
 
         graph = make_fx(run)(*tensors)
         _drop_idle(graph)
+        graph.graph.eliminate_dead_code()  # what nothing reads would count as a user of a gradient
         where: Places = _factor(graph, len(names)) if self.outer else [(i,) for i in range(len(names))]
         graph.graph.eliminate_dead_code()
         graph.recompile()
