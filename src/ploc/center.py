@@ -58,13 +58,14 @@ class PLOC:
         origin: Origin | None = None,
         anchor: float | ArrayLike = 0.0,
     ) -> None:
-        if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int) or classes < 2):
+        whole = isinstance(classes, (int, np.integer)) and not isinstance(classes, bool)
+        if classes is not None and (not whole or classes < 2):
             raise ValueError(
                 f"classes must be a whole number from 2, or None for one relative logit; got {classes!r}"
             )
         if origin is not None and not isinstance(origin, Origin):
             raise TypeError(f"origin must be one of ploc.origin, such as origin.EMA(0.01); got {origin!r}")
-        self.classes = classes
+        self.classes = None if classes is None else int(classes)
         self.anchor = _anchor(anchor, classes)
         self._start(Mean() if origin is None else origin.fresh())
 
@@ -235,7 +236,12 @@ class PLOC:
             anchor=state.get("anchor", 0.0),
         )
         origin = new._origin
-        origin.load(state["origin"])
+        try:
+            origin.load(state["origin"])
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise ValueError(
+                f"state holds no {new.origin!r} of {new.classes or 1} column(s): {error!r}"
+            ) from None
         new._adopt(origin)
         return new
 
@@ -299,7 +305,8 @@ class PLOC:
             hint = (
                 "; PLOC(classes=K) takes K" if width is None and Z.ndim == 2 and self.what == "logit" else ""
             )
-            raise ValueError(f"{self.what}s have shape {np.shape(z)} where {wanted} is taken{hint}")
+            whats = "probabilities" if self.what == "probability" else f"{self.what}s"
+            raise ValueError(f"{whats} have shape {np.shape(z)} where {wanted} is taken{hint}")
         return Z, single
 
     def _refuse_beyond(self, Z: Any, start: int = 0, unchanged: str = "") -> None:

@@ -160,11 +160,17 @@ def numbers(values: ArrayLike, what: str = "logit") -> NDArray[Any]:
     """
     array = np.asarray(values)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
-        raise ValueError(f"{what} of row {row} is masked; drop or fill masked values first")
+        row = f" of row {np.argwhere(np.ma.getmaskarray(values))[0][0]}" if values.ndim else ""
+        raise ValueError(f"{what}{row} is masked; drop or fill masked values first")
     if array.dtype.kind not in "iuf":
-        odd = (v for v in array.ravel().tolist() if isinstance(v, bool) or not isinstance(v, (int, float)))
-        raise TypeError(f"{what}s must be real numbers, got {array.dtype} such as {next(odd, array)!r}")
+        whats = "probabilities" if what == "probability" else f"{what}s"
+        for v in array.ravel().tolist():
+            if isinstance(v, bool) or not isinstance(v, (int, float)):
+                raise TypeError(f"{whats} must be real numbers, got {array.dtype} such as {v!r}")
+        raise TypeError(
+            f"{whats} must be real numbers, got an object array of them (integers beyond 64 bits make one); "
+            "turn it into floats first: np.asarray(values, dtype=float)"
+        )
     return array
 
 

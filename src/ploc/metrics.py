@@ -215,6 +215,9 @@ def _checked(probs: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int64],
 
 
 def _labels(y: ArrayLike, rows: Floats, K: int) -> NDArray[np.int64]:
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        row = int(np.argwhere(np.ma.getmaskarray(y))[0][0])
+        raise ValueError(f"label of row {row} is masked; drop or fill masked values first")
     labels = np.asarray(y)
     if labels.shape != rows.shape[:1]:
         raise ValueError(f"labels have shape {labels.shape} for {len(rows)} rows")

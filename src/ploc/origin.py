@@ -243,9 +243,9 @@ class Window(Origin):
 
     def __init__(self, rows: int) -> None:
         super().__init__()
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
             raise ValueError(f"Window's rows must be a whole number from 1, got {rows!r}")
-        self.rows = rows
+        self.rows = int(rows)
         self._older: list[float] = []  # sums of the older block's last 1, 2, ... logits
         self._block: list[float] = []
         self._part = 0.0
@@ -274,9 +274,11 @@ class Window(Origin):
     def load(self, data: dict[str, Any]) -> None:
         """Take over the block and the sums."""
         count, block, older = _count(data), _reals(data, "block"), _reals(data, "older")
-        if len(block) >= self.rows or len(older) not in (0, self.rows):
+        full, filling = divmod(count, self.rows)
+        if len(block) != filling or len(older) != (self.rows if full else 0):
             raise ValueError(
-                f"state holds {len(block)} logits and {len(older)} sums, which is none of Window({self.rows})"
+                f"state holds {len(block)} logits and {len(older)} sums after {count} rows, "
+                f"which is none of Window({self.rows})"
             )
         self._count, self._block, self._older, self._part = count, block, older, 0.0
         for value in block:
@@ -332,6 +334,8 @@ class ZScore(Origin):
     def load(self, data: dict[str, Any]) -> None:
         """Take over count, mean and squares."""
         self._count, self._shift, self.squares = _count(data), _real(data, "shift"), _real(data, "squares")
+        if self.squares < 0.0:
+            raise ValueError(f"state has the squares {self.squares}; a sum of squares is at least 0")
 
     def merge(self, other: Self) -> None:
         """Mean and spread of both streams' rows (Chan)."""
@@ -509,7 +513,7 @@ def columns(kind: Origin, width: int) -> Columns | MeanRow:
 def from_dict(data: dict[str, Any]) -> Origin:
     """The origin that a state names: its kind and parameters, nothing seen."""
     name = data.get("kind")
-    if name not in _KINDS:
+    if not isinstance(name, str) or name not in _KINDS:
         raise ValueError(f"state names the origin {name!r}; there are {', '.join(_KINDS)}")
     params = data.get("params", {})
     try:
@@ -548,6 +552,8 @@ def _count(data: dict[str, Any]) -> int:
     count = data.get("count")
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise ValueError(f"state has the count {count!r}; it must be a whole number from 0")
+    if not count and any(np.any(data.get(key, 0)) for key in ("part", "total", "shift", "squares", "block")):
+        raise ValueError("state has the count 0, but sums of rows")
     return count
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ploc import links, metrics
-from ploc.origin import Mean, columns
+from ploc.origin import Huber, Mean, Median, columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -104,6 +104,8 @@ def weights(kind: Origin, rows: int) -> Floats:
     >>> weights(origin.EMA(0.5), 3), weights(origin.Window(2), 3)
     (array([0.25, 0.25, 0.5 ]), array([0. , 0.5, 0.5]))
     """
+    if isinstance(kind, (Huber, Median)):
+        raise ValueError(f"{kind!r} is not linear: it gives past logits no weights")  # noqa: TRY004
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}")
     impulses = columns(kind, rows)

@@ -334,6 +334,14 @@ BAD = [
     ([1.0, None], TypeError, "must be real numbers, got object such as None"),
     (["1.0"], TypeError, "must be real numbers, got <U3 such as '1.0'"),
     ([True, False], TypeError, "must be real numbers, got bool such as True"),
+    (
+        np.array([1.0, 2.0], dtype=object),
+        TypeError,
+        r"an object array of them .*np.asarray\(values, dtype=float\)",
+    ),
+    ([1, 10**30], TypeError, "integers beyond 64 bits make one"),
+    (np.ma.array([0.0, 1.0], mask=[False, True]), ValueError, "logit of row 1 is masked"),
+    (np.ma.masked, ValueError, "logit is masked; drop or fill"),
     ([[1.0, 2.0]], ValueError, r"shape \(1, 2\) where one number a row is taken; PLOC\(classes=K\) takes K"),
 ]
 
@@ -435,6 +443,36 @@ def test_probabilities_outside_0_1_are_refused():
 def test_refusals(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+TAMPERED = [
+    (origin.Mean(), None, {"count": 0}, "count 0, but sums of rows"),
+    (origin.Mean(), None, {"total": 10**400}, r"state holds no Mean\(\) of 1 column"),
+    (origin.Mean(), None, {"kind": []}, r"names the origin \[\]"),
+    (origin.EMA(0.1), None, {"count": 0}, "count 0, but sums of rows"),
+    (origin.EMA(0.1), 3, {"columns": None}, r"state holds no EMA\(0.1\) of 3 column"),
+    (origin.EMA(0.1), 3, {"columns": [1, 2, 3]}, r"state holds no EMA\(0.1\) of 3 column"),
+    (origin.ZScore(), None, {"squares": -5.0}, "squares -5.0; a sum of squares is at least 0"),
+    (origin.Window(4), None, {"count": 0}, r"none of Window\(4\)|count 0"),
+    (origin.Window(4), None, {"older": []}, r"after 9 rows, which is none of Window\(4\)"),
+    (origin.Window(4), None, {"block": []}, r"after 9 rows, which is none of Window\(4\)"),
+]
+
+
+@pytest.mark.parametrize(("kind", "classes", "change", "message"), TAMPERED, ids=lambda v: str(v)[:30])
+def test_a_state_that_no_stream_left_is_refused_when_it_is_read(kind, classes, change, message):
+    c = PLOC(classes, origin=kind)
+    c.observe(np.linspace(-1.0, 2.0, 9 * (classes or 1)).reshape((9, classes) if classes else 9))
+    state = c.state()
+    state["origin"] |= change
+    with pytest.raises(ValueError, match=message):
+        PLOC.from_state(state)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    assert PLOC(np.int64(3)).state() == PLOC(3).state()
+    assert origin.Window(np.int32(4)) == origin.Window(4)
+    json.dumps(PLOC(np.int64(3), origin=origin.Window(np.int64(4))).state())
 
 
 def test_origin_must_be_an_origin():

@@ -93,6 +93,7 @@ def test_log_probabilities_differ_from_their_logits_by_one_number_a_row(Z):
         (lambda: links.from_log_proba([[0.2, -3.0]]), r"at most 0, found 0.2"),
         (lambda: links.logit(0.5, clip=0.7), r"clip must lie between 0 and 0.5, got 0.7"),
         (lambda: links.relative([1.0, 2.0, 3.0]), r"two logit columns, got shape \(3,\)"),
+        (lambda: links.reals(np.ma.masked), r"logit is masked"),
         (lambda: links.reals(np.ma.array([1.0, 2.0], mask=[0, 1])), r"logit of row 1 is masked"),
     ],
 )

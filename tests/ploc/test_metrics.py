@@ -135,6 +135,7 @@ def test_reliability_counts_every_row_once():
         (lambda: metrics.evaluate([0.5, 0.5], [0, 2]), r"label of row 1 is .*2.*; it must be 0 or 1"),
         (lambda: metrics.evaluate([0.5], [0, 1]), r"labels have shape \(2,\) for 1 rows"),
         (lambda: metrics.evaluate([], []), "at least one row"),
+        (lambda: metrics.auroc([1.0, 2.0], np.ma.array([0, 1], mask=[0, 1])), "label of row 1 is masked"),
         (lambda: metrics.evaluate([0.5], [1], scores=[1.0, 2.0]), "scores have shape"),
         (lambda: metrics.ece([0.5], [1], bins=0), "bins must be at least 1, got 0"),
         (lambda: metrics.roc_curve([0.5], [1]), "rows of both classes"),

@@ -206,6 +206,8 @@ def test_proposition_3_by_simulation():
         (lambda: theory.label_free_bound([1.0, 2.0]).bound(2), "between 0 and 2 rows, got 2"),
         (lambda: theory.reordered([1.0], [1.0, 2.0]), "1 logits do not go with 2"),
         (lambda: theory.weights(origin.Mean(), 0), "at least 1, got 0"),
+        (lambda: theory.variance(origin.Median(), 5), r"Median\(\) is not linear"),
+        (lambda: theory.weights(origin.Huber(), 5), r"Huber\(2.5\) is not linear"),
     ],
 )
 def test_refusals(call, message):
