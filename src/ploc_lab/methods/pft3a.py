@@ -88,18 +88,22 @@ class PFT3A(Adapting):
         f, z = self.stack(params, x)
         z = z[..., 0]
         with torch.no_grad():
-            log_p = torch.stack([functional.logsigmoid(-z.double()), functional.logsigmoid(z.double())], -1)
-            rates, first, started, seen = self._first_prior(log_p.exp(), rates, first, started, seen)
-            tilted = tilt(log_p, rates, first).exp()
-            gate = agrees(x, (z > 0).long()).any(1)
-            if self.stream_prior:
-                new, renewed = rates.clone(), started.clone()
-            else:
+            new, renewed = rates, torch.zeros_like(started)
+            if len(x) > 1 or self.stream_prior:  # one row alone is not confident and unconfident
+                log_p = torch.stack(
+                    [functional.logsigmoid(-z.double()), functional.logsigmoid(z.double())], -1
+                )
+                rates, first, started, seen = self._first_prior(log_p.exp(), rates, first, started, seen)
+                new, renewed = rates, started
+            if len(x) > 1:
+                tilted = tilt(log_p, rates, first).exp()
+            if len(x) > 1 and not self.stream_prior:
                 new, renewed = next_rates(tilted, rates, smoothing=self.smoothing, least=1e-6)
                 renewed = renewed & started
                 new = torch.where(renewed[:, None], new, rates)
-            answer = tilt(log_p, new, first)
-            scores = torch.where(z == 0, 0.0, answer[..., 1] - answer[..., 0])
+            gate = agrees(x, (z > 0).long()).any(1)
+            shift = (new / first).log()
+            scores = torch.where(z == 0, 0.0, z.double() + (shift[:, 1:] - shift[:, :1]))
         loss = self.weights[0] * self.row_loss(z).mean(1)
         defined = torch.zeros_like(gate)
         if len(x) >= _rows_needed(f.shape[-1]) + 2 and self.weights[1]:
