@@ -22,15 +22,16 @@ def agrees(x: Tensor, labels: Tensor, tolerance: float = 0.3) -> Tensor:
     """
     if len(x) == 1:
         return torch.ones_like(labels, dtype=torch.bool)
-    n = len(x)
-    # Not by inner products: these are inexact for close rows, and equal rows must be at distance 0.
-    distance = torch.pdist(x.flatten(1))  # of each pair once
-    mean = 2 * distance.sum(dtype=torch.float64) / n**2
-    pairs = torch.ones(n, n, dtype=torch.bool).triu(1)
-    near = torch.zeros(n, n).masked_scatter_(pairs, (distance <= mean).float())
-    one = labels.float()
-    ones = one @ near + one @ near.T + one  # whole numbers, which float32 holds up to 2^24
-    many = near.sum(0) + near.sum(1) + 1
+    # Seen from a row among them, then from their middle: the mean distance is no less than the mean length,
+    # so that inner products are exact enough, and equal rows are at distance 0.
+    rows = x.flatten(1) - x[:1].flatten(1)
+    rows = rows - rows.mean(0)
+    squares = (rows**2).sum(1)
+    distance = torch.addmm(squares[:, None] + squares, rows, rows.T, alpha=-2).clamp(min=0).sqrt()
+    distance = distance.fill_diagonal_(0)
+    near = distance.le_(distance.mean(dtype=torch.float64))
+    many = near.sum(0)  # near is symmetric
+    ones = labels.float() @ near  # whole numbers, which float32 holds up to 2^24
     # Shares of whole numbers, so that three in ten is the tolerance exactly, for either label.
     kept: Tensor = torch.where(labels == 1, many - ones, ones).double() / many <= tolerance
     return kept

@@ -5,10 +5,11 @@ At one row a step, what costs is not arithmetic but Python, `vmap` and autograd 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 from torch.fx.experimental.proxy_tensor import make_fx
 
 if TYPE_CHECKING:
@@ -73,8 +74,7 @@ class Gradient:
             return [*grads, *(t.detach() for t in others)]
 
         graph = make_fx(run)(*tensors)
-        _drop_idle(graph)
-        graph.graph.eliminate_dead_code()  # what nothing reads would count as a user of a gradient
+        _shorten(graph)
         where: Places = _factor(graph, len(names)) if self.outer else [(i,) for i in range(len(names))]
         graph.graph.eliminate_dead_code()
         graph.recompile()
@@ -89,8 +89,7 @@ def traced(function: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[T
         key = tuple(t.shape for t in tensors)
         if key not in graphs:
             graph = make_fx(function)(*tensors)
-            _drop_idle(graph)
-            graph.graph.eliminate_dead_code()
+            _shorten(graph)
             graph.recompile()
             graphs[key] = graph
         return tuple(graphs[key](*tensors))
@@ -98,6 +97,44 @@ def traced(function: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[T
     return run
 
 
+def _shorten(graph: GraphModule) -> None:
+    _drop_idle(graph)
+    _fold(graph)
+    graph.graph.eliminate_dead_code()
+
+
+def _fold(graph: GraphModule) -> None:
+    """Compute once what depends on no input: views of fixed weights, the ones a backward pass starts from."""
+    known: dict[Node, Tensor] = {}
+    for node in list(graph.graph.nodes):
+        if node.op == "get_attr":
+            known[node] = getattr(graph, node.target)
+        if node.op != "call_function" or any(_writes(n) for n in (node, *node.users)):
+            continue
+        if node.target in _FILLED:  # only the shape of what it is like matters
+            like = torch.empty(_shape(node), dtype=node.meta["val"].dtype)
+            value = node.target(like, *node.args[1:], **node.kwargs)
+        elif all(n in known for n in node.all_input_nodes):
+            args, kwargs = torch.fx.map_arg((node.args, node.kwargs), known.__getitem__)
+            value = node.target(*args, **kwargs)
+        else:
+            continue
+        if isinstance(value, Tensor):
+            name = f"folded_{len(known)}"
+            graph.register_buffer(name, value)
+            with graph.graph.inserting_before(node):
+                constant = graph.graph.get_attr(name)
+            node.replace_all_uses_with(constant)
+            known[constant] = value
+
+
+def _writes(node: Node) -> bool:
+    """Whether an operation changes its input in place."""
+    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
+
+
+_SCALING = {aten.mul.Scalar, aten.div.Scalar}
+_FILLED = {aten.ones_like.default, aten.zeros_like.default}
 _SHAPING = {aten.view.default, aten._unsafe_view.default, aten.expand.default, aten.detach.default}
 
 
@@ -113,7 +150,7 @@ def _drop_idle(graph: GraphModule) -> None:
 def _is_idle(node: Node) -> bool:
     if node.target in _SHAPING:
         return _shape(node) == _shape(node.args[0])
-    return bool(node.target is aten.mul.Scalar and node.args[1] == 1)
+    return bool(node.target in _SCALING and node.args[1] == 1)
 
 
 def _is_transpose(node: Any) -> bool:
@@ -130,10 +167,13 @@ def _shape(node: Any) -> tuple[int, ...]:
 def _factor(graph: GraphModule, n_grads: int) -> Places:
     """Return the factors of gradients that end in a product of matrices, and where each gradient now is."""
     output = next(node for node in graph.graph.nodes if node.op == "output")
+    params = [node for node in graph.graph.nodes if node.op == "placeholder"][:n_grads]
     results, where = [], Places()
     for i, node in enumerate(output.args[0]):
         product = node.args[0] if _is_transpose(node) else node
-        if i < n_grads and getattr(product, "target", None) is aten.bmm.default and len(product.users) == 1:
+        splits = getattr(product, "target", None) is aten.bmm.default and len(product.users) == 1
+        # A factor that is itself a parameter would have moved by the time it is multiplied out.
+        if i < n_grads and splits and not any(_seen(factor) in params for factor in product.args):
             factors = product.args
             if product is not node:
                 with graph.graph.inserting_before(node):
@@ -147,3 +187,10 @@ def _factor(graph: GraphModule, n_grads: int) -> Places:
             where.append(tuple(range(where[-1][-1] + 1 if where else 0, len(results))))
     output.args = (results,)
     return where
+
+
+def _seen(node: Node) -> Node:
+    """What a node looks at, through views: the node whose memory it shares."""
+    while isinstance(node.target, OpOverload) and any(r.alias_info for r in node.target._schema.returns):
+        node = cast("Node", node.args[0])
+    return node
