@@ -45,6 +45,22 @@ def test_steps_are_the_formulas(tiny, moved):
     assert used == {True, False}
 
 
+def test_batch_norm_sees_each_noisy_copy_by_itself(tiny):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(64, 1),
+    ).eval()
+    x = np.random.default_rng(1).normal(size=(2, 3, 6, 6)).astype(np.float32)
+    found = CoTTA(net, tiny.source, noise=0.5, views=5, confidence=1.0, seed=7).respond(x).scores
+    noise = np.random.default_rng(7).normal(0, 0.5, (5, *x.shape)).astype(np.float32)
+    copies = [build("bn_stats", net, tiny.source).respond(x + n).scores for n in noise]
+    np.testing.assert_allclose(found, np.mean(copies, axis=0), atol=1e-5)
+
+
 def test_without_noise_it_is_the_source_to_the_bit(tiny):
     cotta = build("cotta", tiny.net(), tiny.source, noise=0.0)
     for i in range(0, 60, 6):

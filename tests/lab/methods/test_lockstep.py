@@ -25,23 +25,23 @@ def networks(backbone, sharp=6.0):
     return nets
 
 
-CASES = [(name, "ft_transformer") for name in GRADIENT]
-CASES += [(name, "mlp") for name in ("ftat", "pft3a", "cotta")] + [("tent_ln", "tab_transformer")]
+DEEP = ("tent_ln", "eata_ln", "sar", "ftat", "ftat_paper", "pft3a_code", "pft3a_stream", "cotta")
+CASES = [(name, "ft_transformer") for name in DEEP] + [(name, "tab_transformer") for name in GRADIENT]
+CASES += [(name, "mlp") for name in ("ftat", "pft3a", "cotta")]
 
 
 @pytest.mark.parametrize(("name", "backbone"), CASES)
 def test_in_lockstep_each_checkpoint_answers_as_it_would_alone(name, backbone):
-    nets, rows = networks(backbone)[:2], ROWS[:25]
+    nets, parts = networks(backbone)[:2], [*np.split(ROWS[:4], 4), ROWS[4:24], ROWS[24:28]]
     before = [{k: v.clone() for k, v in net.state_dict().items()} for net in nets]
-    for batch in (1, 20):
-        together = lockstep.run(name, nets, SOURCES[:2], rows, batch)
-        for net, source, (answer, report) in zip(nets, SOURCES, together, strict=False):
-            alone = build(name, net, source)
-            parts = [alone.respond(rows[i : i + batch]) for i in range(0, len(rows), batch)]
-            np.testing.assert_allclose(answer.scores, np.concatenate([p.scores for p in parts]), atol=2e-4)
-            np.testing.assert_allclose(answer.probs, np.concatenate([p.probs for p in parts]), atol=5e-5)
-            assert alone.report() == report
-            assert answer.probs.dtype == np.float64
+    together = lockstep.run(name, nets, SOURCES[:2], parts)
+    for net, source, (answer, report) in zip(nets, SOURCES, together, strict=False):
+        alone = build(name, net, source)
+        answers = [alone.respond(part) for part in parts]
+        np.testing.assert_allclose(answer.scores, np.concatenate([p.scores for p in answers]), atol=2e-4)
+        np.testing.assert_allclose(answer.probs, np.concatenate([p.probs for p in answers]), atol=5e-5)
+        assert alone.report() == report
+        assert answer.probs.dtype == np.float64
     for net, state in zip(nets, before, strict=True):
         assert all(torch.equal(v, state[k]) for k, v in net.state_dict().items()), "the given model moved"
 
