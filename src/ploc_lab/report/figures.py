@@ -72,6 +72,8 @@ LOOKS = {
     "bbse_soft": Look("#999999", ">", ":"),
     "adaptable": Look("#b39b00", "P", ":"),
     "lame": Look("#e69f00", "X", "-"),
+    "lame_rbf": Look("#e69f00", "1", "--"),
+    "lame_linear": Look("#e69f00", "2", ":"),
     "ftat": Look("#d55e00", "v", "-"),
     "pft3a": Look("#cc79a7", "d", "-"),
     "sar": Look("#882255", "*", ":"),
@@ -91,8 +93,11 @@ OTHER = Look("#999999", ".", ":")
 def draw(cells: pl.DataFrame) -> dict[str, Figure]:
     """All figures that these cells can fill, by name."""
     with mpl.rc_context(STYLE):
-        made = {name: make(cells) for name, make in ALL.items()}
-    return {name: figure for name, figure in made.items() if figure is not None}
+        made = {name: figure for name, make in ALL.items() if (figure := make(cells)) is not None}
+        for figure in made.values():  # laid out once: a layout done again starts where the last one ended
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+    return made
 
 
 def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
@@ -132,7 +137,7 @@ def tradeoff(cells: pl.DataFrame) -> Figure | None:
     backbones = _known(table, "backbone", BACKBONES)
     if not backbones:
         return None
-    figure = Figure(figsize=(3.1 * len(backbones) + 0.6, 3.9))
+    figure = Figure(figsize=(max(4.8, 3.1 * len(backbones) + 0.6), 3.9))
     axes = figure.subplots(1, len(backbones), sharex=True, sharey=True, squeeze=False)[0]
     for axis, backbone in zip(axes, backbones, strict=True):
         axis.axhline(0, color="#888888", linewidth=1)
@@ -477,9 +482,15 @@ def _curve(axis: Axes, method: str, x: pl.Series, y: pl.Series) -> None:
 
 
 def _below(figure: Figure, axes: Iterable[Axes], columns: int) -> None:
-    """One legend for all panels, below them, each label once."""
+    """One legend for all panels, below them, each label once, in as many columns as fit."""
     found: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, fontsize=8)
+    for number in range(columns, 0, -1):
+        legend = figure.legend(
+            found.values(), found.keys(), loc="outside lower center", ncols=number, fontsize=8
+        )
+        if number == 1 or legend.get_window_extent().width < 0.98 * figure.bbox.width:
+            return
+        legend.remove()

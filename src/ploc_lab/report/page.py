@@ -130,8 +130,9 @@ def _ledger(entries: Sequence[Entry]) -> str:
     return (
         "<p class=dim>Each threshold was stated before the run. A claim that fails is a result.</p>"
         f"<div class=index>{''.join(index)}</div>"
-        "<div class=ledger><table><thead><tr><th scope=col>Claim<th scope=col>Paper<th scope=col>Ours"
-        f"<th scope=col>Verdict, and why</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        "<div class=ledger><table><thead><tr><th scope=col>Claim</th><th scope=col>Paper</th>"
+        "<th scope=col>Ours</th><th scope=col>Verdict, and why</th></tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
