@@ -163,7 +163,8 @@ def _inline(svg: str, name: str, label: str) -> str:
         drawing = re.sub(pattern, rf"\g<1>{name}-", drawing)
     width = re.search(r'width="([\d.]+)pt"', drawing)
     points = float(width[1]) if width else 600.0
-    attributes = f'<svg role="img" aria-label="{escape(label)}" style="min-width:{points:.0f}px"'
+    size = f"min-width:{points:.0f}px;max-width:{1.6 * points:.0f}px"
+    attributes = f'<svg role="img" aria-label="{escape(label)}" style="{size}"'
     return drawing.replace("<svg", attributes, 1)
 
 
@@ -223,7 +224,7 @@ figure{margin:26px 0 0;min-width:0}
 figcaption{font-size:.86rem;margin-top:4px}
 figcaption ul{margin:.3em 0 0;padding-left:1.1em}
 .drawing .scroll{background:#fff;border-radius:6px}
-.drawing svg{display:block;width:100%;max-width:1120px;height:auto}
+.drawing svg{display:block;width:100%;height:auto}
 .scroll{overflow-x:auto;min-width:0;max-width:100%}
 .scroll:focus-visible{outline:2px solid var(--holds)}
 table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
@@ -262,7 +263,7 @@ th,td{padding:4px 6px}.table th:first-child{min-width:7em;max-width:9.5em}}
 @page{margin:13mm}
 @media print{:root{color-scheme:light;--paper:#fff;--card:#f6f7f9;--ink:#16191d;--dim:#565f6a;--line:#d5dae0;
 --holds:#0b66b5;--fails:#b84a06;--open:#565f6a}body{font-size:10.5px}main{max-width:none;padding:0}
-section{margin-top:22px}.scroll{overflow:visible}.drawing svg{min-width:0!important;max-width:100%}
+section{margin-top:22px}.scroll{overflow:visible}.drawing svg{min-width:0!important;max-width:100%!important}
 .drawing,.table tr,.findings li{break-inside:avoid}h2,h3{break-after:avoid}table{font-size:8px}
 th,td{padding:2px 4px}.table th:first-child{position:static;min-width:0}.table td.w{min-width:0}
 .ledger table{font-size:9px}a{color:inherit;text-decoration:none}
