@@ -345,6 +345,11 @@ def drift_bound(cells: pl.DataFrame) -> Figure | None:
                       markerfacecolor="white", label=f"{label}: drift")  # fmt: skip
         axis.set_xscale("log")
         axis.set_yscale("log")
+        # Plain numbers: the exponent of a power of ten is too small to read.
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_minor_formatter(NullFormatter())
         axis.set_title(names.dataset(dataset))
     for axis in grid[len(datasets) :]:
         axis.set_axis_off()

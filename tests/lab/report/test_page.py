@@ -142,7 +142,7 @@ def test_in_chromium_everything_is_there_and_nothing_spills(browser, pages, repo
         assert drawing["label"], drawing
         assert drawing["texts"] > 5, drawing
         assert drawing["inked"] > 10, drawing
-        assert drawing["font"] >= 7, drawing
+        assert round(drawing["font"], 1) >= 7, drawing
         assert drawing["height"] > 120, drawing
         assert drawing["spill"] == [], drawing
     assert seen["overflow"] == 0, seen["wide"]

@@ -173,6 +173,12 @@ def test_deferred_changes_no_pair_of_classes_and_one_vs_one_is_counted_in_pairs(
     assert delta["d_ovr"].abs().max() > 0  # which nothing protects
 
 
+def test_columns_of_other_measures_do_not_get_in_the_way(small):
+    """Cells are gathered with those of the theory, which bring a column of the source's AUROC."""
+    beside = small.with_columns(pl.lit(None, pl.Float64).alias("auroc_source"))
+    assert vision.measured(beside) == vision.measured(small)
+
+
 def test_lame_is_the_source_to_the_bit_on_every_run(small):
     for profile in vision.PROFILES:
         assert vision.measured(small, profile).lame_difference == 0

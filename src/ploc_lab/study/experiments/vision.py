@@ -271,7 +271,12 @@ def measured(cells: pl.DataFrame, profile: str = FITTED) -> Measured | None:
     if any(part.height < len(streams(profile)) * len(SEEDS) for part in parts.values()):
         return None
     table = ten_class(ten)
-    both = parts["lame"].join(parts["source"], on=["stream", "seed"], suffix="_source")
+    keys = ["stream", "seed"]
+    both = (
+        parts["lame"]
+        .select(*keys, *METRICS)
+        .join(parts["source"].select(*keys, *METRICS), on=keys, suffix="_source")
+    )
     delta = changes(ten)
     moved = delta.filter(pl.col("stream") != "clean")["d_ovr"]
 
