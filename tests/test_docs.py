@@ -38,6 +38,9 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
     run(page, spark=False)
 
 
+# The warnings are PySpark's own; tests/ploc/test_frame_spark.py leaves the same two aside.
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, spark=True)], ids=lambda p: p.name)
 def test_spark_blocks_run(page, tmp_path, monkeypatch):
