@@ -110,7 +110,7 @@ _STYLES = {ledger.HOLDS: "bold blue", ledger.FAILS: "bold dark_orange3", ledger.
 
 
 def _listed(entries: Iterable[Entry]) -> RichTable:
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=True)
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=True, expand=True)
     for head, ratio in (("claim", 5), ("paper", 2), ("ours", 3), ("verdict", 5)):
         shown.add_column(head, ratio=ratio, overflow="fold")
     for e in entries:

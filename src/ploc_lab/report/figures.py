@@ -386,7 +386,7 @@ def recovery(cells: pl.DataFrame) -> Figure | None:
             axis.plot(gain, place, look.marker, color=look.colour, markersize=7)
             if method.startswith("ploc") and row[0]["recovery_rows"] is not None:
                 words = f"{row[0]['recovery_rows']:,.0f} rows"
-                axis.annotate(words, (1.0, place), xycoords=("axes fraction", "data"), fontsize=7,
+                axis.annotate(words, (1.0, place), xycoords=("axes fraction", "data"), fontsize=7.5,
                               ha="right", va="center", color="#555555")  # fmt: skip
         axis.set_title(kind)
         axis.set_xlabel("balanced accuracy after a change,\nagainst the source")
