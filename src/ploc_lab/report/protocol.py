@@ -84,7 +84,7 @@ def cuts(cells: pl.DataFrame) -> Table:
                 names.backbone(r["backbone"]),
                 Number(r["n"], 0),
                 Number(r["full"], 0),
-                ", ".join(names.method(m) for m in r["method"]),
+                "; ".join(names.method(m) for m in r["method"]),
             )
         )
         for r in found.to_dicts()
