@@ -7,7 +7,7 @@ says so wherever it appears: that the source loses as much there is by construct
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -19,11 +19,13 @@ from ploc_lab.study import frames
 from ploc_lab.study.experiments import vision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from matplotlib.figure import Figure
 
     from ploc_lab.report.checks import Evidence
+
+T = TypeVar("T")
 
 PROFILES = {
     "paper": "profile paper, FITTED to the paper's source accuracies",
@@ -269,19 +271,18 @@ def accuracy(cells: pl.DataFrame) -> Figure | None:
 
 
 def _measured(e: Evidence, profiles: Iterable[str] = PROFILES) -> dict[str, vision.Measured]:
-    found = {profile: _profile(e, profile)[0] for profile in profiles}
-    absent = [profile for profile, m in found.items() if m is None]
-    if absent:
-        raise CannotTestError(f"not all runs of the vision probe are here, profile {', '.join(absent)}")
-    return {profile: m for profile, m in found.items() if m is not None}
+    return _whole({profile: _profile(e, profile)[0] for profile in profiles}, "the vision probe")
 
 
 def _collapse(e: Evidence, profiles: Iterable[str] = PROFILES) -> dict[str, vision.Collapse]:
-    found = {profile: _profile(e, profile)[1] for profile in profiles}
-    absent = [profile for profile, c in found.items() if c is None]
+    return _whole({profile: _profile(e, profile)[1] for profile in profiles}, "Tent, EATA and SAR")
+
+
+def _whole(found: Mapping[str, T | None], of: str) -> dict[str, T]:
+    absent = [profile for profile, value in found.items() if value is None]
     if absent:
-        raise CannotTestError(f"not all runs of Tent, EATA and SAR are here, profile {', '.join(absent)}")
-    return {profile: c for profile, c in found.items() if c is not None}
+        raise CannotTestError(f"not all runs of {of} are here, profile {', '.join(absent)}")
+    return {profile: value for profile, value in found.items() if value is not None}
 
 
 @lru_cache(maxsize=2)
