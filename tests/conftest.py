@@ -8,6 +8,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,44 @@ def real_data() -> Callable[..., Path]:
         return root
 
     return at
+
+
+class Page(HTMLParser):
+    """A page's text, tags, anchors and links; fails where tags are not nested."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.said: list[str] = []
+        self.feed(page)
+        self.close()
+        self.text = " ".join(" ".join(self.said).split())
+
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
+        if tag not in {"meta", "link", "br"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.ids += [v for k, v in attrs if k == "id"]
+        self.links += [v for k, v in attrs if k in {"href", "src", "xlink:href"} and v != "data:,"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.said.append(data)
+
+
+@pytest.fixture(scope="session")
+def parsed() -> type[Page]:
+    """Reads a page of HTML."""
+    return Page
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 import base64
 import re
-from html.parser import HTMLParser
 
 import pytest
 
@@ -19,44 +18,9 @@ def pages(reports) -> dict[str, str]:
     return {name: made(report) for name, report in reports.items()}
 
 
-class Words(HTMLParser):
-    """Text of a page, its tags, its anchors and its links."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.said: list[str] = []
-        self.feed(text)
-        self.text = " ".join(" ".join(self.said).split())
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        if tag not in {"meta", "link", "br"}:
-            self.open.append(tag)
-        self._note(attrs)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self._note(attrs)
-
-    def _note(self, attrs):
-        self.ids += [v for k, v in attrs if k == "id"]
-        self.links += [v for k, v in attrs if k in {"href", "src", "xlink:href"} and v != "data:,"]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
-            self.said.append(data)
-
-
 @pytest.mark.parametrize("name", ["printed", "run"])
-def test_the_page_is_whole_and_needs_nothing_from_elsewhere(pages, name):
-    seen = Words(pages[name])
+def test_the_page_is_whole_and_needs_nothing_from_elsewhere(pages, name, parsed):
+    seen = parsed(pages[name])
     assert seen.open == []
     assert "script" not in seen.tags
     assert "iframe" not in seen.tags
@@ -68,8 +32,8 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(pages, name):
 
 
 @pytest.mark.parametrize("name", ["printed", "run"])
-def test_the_page_has_every_section_claim_table_and_figure(pages, reports, name):
-    seen, report = Words(pages[name]), reports[name]
+def test_the_page_has_every_section_claim_table_and_figure(pages, reports, name, parsed):
+    seen, report = parsed(pages[name]), reports[name]
     wanted = {"findings", "data", "claims", "beside", "figures", "tables", "protocol"}
     wanted |= {f"claim-{entry.id}" for entry in report.entries}
     wanted |= {f"table-{table}" for table in report.tables} | {
@@ -82,8 +46,8 @@ def test_the_page_has_every_section_claim_table_and_figure(pages, reports, name)
         assert re.search(rf"{word}\s+{number}\b", seen.text)
 
 
-def test_the_papers_numbers_stand_beside_ours(pages):
-    seen = Words(pages["printed"])
+def test_the_papers_numbers_stand_beside_ours(pages, parsed):
+    seen = parsed(pages["printed"])
     assert "0.612, +0.000" in seen.text
     assert "The paper's printed number and ours less the paper's stand below ours" in seen.text
 
@@ -99,9 +63,9 @@ def test_the_same_cells_make_the_same_page(reports, pages):
     assert made(reports["printed"]) == pages["printed"]
 
 
-def test_a_page_of_almost_nothing_is_a_page(world):
+def test_a_page_of_almost_nothing_is_a_page(world, parsed):
     few = world.filter(world["method"] == "source")
-    assert Words(page.html(few, tables.build(few), {}, [])).open == []
+    assert parsed(page.html(few, tables.build(few), {}, [])).open == []
 
 
 # --- in a real browser ------------------------------------------------------------------------------------
