@@ -67,7 +67,7 @@ def cells() -> pl.DataFrame:
                 {
                     "id": cell.id, "dataset": cell.dataset, "backbone": "cnn", "seed": seed,
                     "method": cell.method, "batch": cell.batch, "variant": cell.variant,
-                    "n": min(n, cell.limit or n), "limit": cell.limit, "f1": 0.5, "brier": 0.5, "nll": 0.5,
+                    "n": n, "limit": cell.limit, "f1": 0.5, "brier": 0.5, "nll": 0.5,
                     "n_adapted": 1_088 if cell.method in probe.NORMALISING[1:] else 0, "n_nan": 0,
                     "steps": 0 if idle else n, "skipped": None, "positive_rate": None, "top_class": 3,
                     "top_share": 1.0 if cell.method in probe.NORMALISING else 0.2, "entropy_least": 1.5,
@@ -117,6 +117,7 @@ def on(stream: str, profile: str = "") -> pl.Expr:
         ("vision-one-class", on("clean") & (METHOD == "sar") & (SEED == 2), {"top_share": -0.02}),
         ("vision-one-class", on("contrast_s5", "cifar10c") & (METHOD == "tent"), {"top_share": -0.5}),
         ("vision-chance", on("clean_rho10") & (METHOD == "tent") & (SEED == 1), {"accuracy": 0.02}),
+        ("vision-chance", on("contrast_s3", "paper") & (METHOD == "sar") & (SEED == 0), {"accuracy": -0.02}),
         ("vision-coincide", on("blur_s3", "paper") & (METHOD == "eata"), {"accuracy": 0.002}),
         ("vision-lame", on("brightness_s3", "cifar10c") & (METHOD == "lame") & (SEED == 0), {"nll": 1e-12}),
         ("vision-control", on("clean") & (METHOD == "ploc_k"), {"accuracy": -0.02}),
@@ -140,11 +141,6 @@ def on(stream: str, profile: str = "") -> pl.Expr:
 )
 def test_each_claim_falls_with_its_number(cells, claim, where, changes):
     assert verdicts(spoilt(cells, where, **changes))[claim] == FAILS
-
-
-def test_a_method_that_learns_is_not_judged_by_the_control(cells):
-    sure = spoilt(cells, METHOD == "bn_stats", entropy_least=-1.0)
-    assert verdicts(sure)["vision-chance"] == UNTESTABLE
 
 
 def test_a_level_that_is_fitted_is_no_evidence(cells):

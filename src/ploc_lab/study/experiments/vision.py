@@ -38,15 +38,11 @@ FORWARD = (
     "rlls_prequential",
 )
 BATCHED = ("em", "bbse_soft", "rlls")
-# Methods that normalise by the one image, and the control that does no more than that.
+# Methods that normalise by the one image, and the control that does no more than that: hours of single steps
+# over both profiles. Where no image's entropy is below MARGIN, EATA and SAR choose none and answer as the
+# control does: `entropy_least` of the control says so.
 NORMALISING = ("bn_stats", "tent", "eata", "sar")
-# A step is 4 to 8 ms on one core, hours over all of it: of these, those named here answer every image of the
-# fitted profile's streams, all four the first PREFIX images of each stream. Where no image's entropy is below
-# MARGIN, EATA and SAR choose none and answer as the control does: `entropy_least` of the control says so.
-WHOLLY = ("bn_stats", "tent")
-PREFIX = 500
 MARGIN = 0.4 * math.log(10)
-PREFIXED = (*NORMALISING, "source", "ploc_k")
 
 # The two-class stream. The paper states neither the classes nor the corruption: these are our choice.
 PAIRS = ("cifar10_airplane_automobile", "cifar10_cat_dog")
@@ -82,15 +78,12 @@ def cells(grid: Grid) -> list[Cell]:
         return []
     found = []
     for picture in dict.fromkeys(p for profile in PROFILES for p in streams(profile)):
-        found += [_cell(grid, picture, method) for method in grid.wanted(FORWARD)]
+        found += [_cell(grid, picture, method) for method in grid.wanted((*FORWARD, *NORMALISING))]
         found += [_cell(grid, picture, method, batch=WHOLE) for method in grid.wanted(BATCHED)]
-        found += [_cell(grid, picture, method, limit=PREFIX) for method in grid.wanted(PREFIXED)]
-    for picture in streams(FITTED):
-        found += [_cell(grid, picture, method) for method in grid.wanted(WHOLLY)]
     for pair in PAIRS:
         for picture in PAIR_STREAMS:
             found += pair_cells(grid, pair, picture)
-    return list(dict.fromkeys(found))
+    return found
 
 
 def pair_cells(grid: Grid, pair: str, picture: Picture) -> list[Cell]:
@@ -153,37 +146,32 @@ def two_class(rows: pl.DataFrame) -> pl.DataFrame:
 def ten_class(ten: pl.DataFrame) -> pl.DataFrame:
     """Source and PLOC-K, LAME, the normalising methods and deferred PLOC-K's AUROCs: means over checkpoints.
 
-    `normalising` is over those of Tent, EATA and SAR that answer most images of the stream, `control` the
-    control on the same; `normalising_n` says how many images these are, `normalising_runs` how many runs.
+    `normalising` is over Tent, EATA and SAR, `control` what normalises as they do and learns nothing.
     """
     stream = ["profile", "stream"]
     four = ("accuracy", "balanced_accuracy", "ece", "nll")
-    normal = _longest(ten.filter(pl.col("method").is_in(NORMALISING[1:])), *stream)
-    lengths = normal.select(*stream, "n").unique()
-    control = ten.filter(pl.col("method") == NORMALISING[0]).join(lengths, on=[*stream, "n"], how="semi")
-    source, ploc_k, lame, moved, rivals, idle = (
+    source, ploc_k, lame, normalising, control, moved = (
         rows.group_by(stream)
-        for rows in (*(_of(ten, m) for m in ("source", "ploc_k", "lame")), changes(ten), normal, control)
+        for rows in (
+            *(_of(ten, m) for m in ("source", "ploc_k", "lame", NORMALISING[1:], NORMALISING[0])),
+            changes(ten),
+        )
     )
     d_ovo = pl.col("d_ovo")
-    parts = (
+    needed = (
         source.agg(*_means(four, "source"), pl.len().alias("checkpoints"), pl.col("n").max()),
         ploc_k.agg(*_means(four, "ploc_k")),
         lame.agg(pl.col("accuracy").mean().alias("lame")),
         moved.agg(d_ovo.mean(), d_ovo.abs().max().alias("d_ovo_largest"), pl.col("d_ovr").mean()),
     )
-    others = (
-        rivals.agg(
-            pl.col("accuracy").mean().alias("normalising"),
-            pl.col("n").max().alias("normalising_n"),
-            pl.len().alias("normalising_runs"),
-        ),
-        idle.agg(pl.col("accuracy").mean().alias("control")),
+    beside = (
+        normalising.agg(pl.col("accuracy").mean().alias("normalising")),
+        control.agg(pl.col("accuracy").mean().alias("control")),
     )
     table = ten.select(stream).unique(maintain_order=True)
-    for part in parts:
+    for part in needed:
         table = table.join(part, on=stream, how="inner", maintain_order="left")
-    for part in others:
+    for part in beside:
         table = table.join(part, on=stream, how="left", maintain_order="left")
     fitted = pl.col("profile") == FITTED
     printed = pl.DataFrame([{"stream": name} | _printed10(row) for name, row in paper.VISION10.items()])
@@ -197,29 +185,24 @@ def ten_class(ten: pl.DataFrame) -> pl.DataFrame:
 
 
 def every_method(ten: pl.DataFrame) -> pl.DataFrame:
-    """Every method on every stream at its longest: means over checkpoints."""
-    return (
-        _longest(ten, "profile", "stream", "method", "batch")
-        .group_by("profile", "stream", "method", "batch", "n", maintain_order=True)
-        .agg(
-            *(pl.col(name).mean() for name in (*METRICS, "auroc_ovr")),
-            pl.len().alias("checkpoints"),
-            pl.col("n_adapted").max(),
-            pl.col("n_nan").sum(),
-        )
+    """Every method on every stream: means over checkpoints."""
+    return ten.group_by("profile", "stream", "method", "batch", "n", maintain_order=True).agg(
+        *(pl.col(name).mean() for name in (*METRICS, "auroc_ovr")),
+        pl.len().alias("checkpoints"),
+        pl.col("n_adapted").max(),
+        pl.col("n_nan").sum(),
     )
 
 
 def one_class(ten: pl.DataFrame) -> pl.DataFrame:
     """What the normalising methods answer, run by run: the class answered most, its share, the accuracy.
 
-    `d_control` is the largest distance of any metric from the control's, which learns nothing, on the same
-    images; `entropy_least` is that of the surest image.
+    `d_control` is the largest distance of any metric from the control's, which learns nothing;
+    `entropy_least` is that of the surest image.
     """
-    rows = ten.filter(pl.col("method").is_in(NORMALISING))
-    keys = ["profile", "stream", "seed", "n"]
-    control = rows.filter(pl.col("method") == NORMALISING[0]).select(*keys, *METRICS)
-    rows = rows.join(control, on=keys, how="left", suffix="_control", maintain_order="left")
+    keys = ["profile", "stream", "seed"]
+    control = _of(ten, NORMALISING[0]).select(*keys, *METRICS)
+    rows = _of(ten, NORMALISING).join(control, on=keys, how="left", suffix="_control", maintain_order="left")
     away = pl.max_horizontal((pl.col(m) - pl.col(f"{m}_control")).abs() for m in METRICS)
     columns = ("n", "top_class", "top_share", "accuracy", "entropy_least", "steps", "n_adapted", "skipped")
     return rows.select("profile", "stream", "method", "seed", *columns, away.alias("d_control"))
@@ -301,19 +284,16 @@ def measured(cells: pl.DataFrame, profile: str = FITTED) -> Measured | None:
 class Collapse(NamedTuple):
     """What the normalising methods answer on one profile's streams."""
 
-    runs: dict[str, int]
-    """Of each method how many (stream, checkpoint) it answers; `whole` of these in full."""
-    whole: dict[str, int]
-    images: dict[str, int]
-    """The fewest images of a run, at its longest."""
+    runs: int
+    """Of each method: so many streams and checkpoints."""
     one_class_share: dict[str, float]
     """Of each method the smallest share of the class that a run answers most."""
     accuracy: dict[str, tuple[float, float]]
-    """Of each method the lowest and the highest accuracy over its whole streams."""
+    """Of each method the lowest and the highest accuracy of a run."""
     apart: float
-    """The largest difference of two methods' accuracy on the same images, means over checkpoints."""
+    """The largest difference of two methods' accuracy on one stream, means over checkpoints."""
     control_difference: float
-    """The largest distance of any metric of EATA and SAR from the control's on the same images."""
+    """The largest distance of any metric of EATA and SAR from the control's."""
     entropy_least: float
     """The surest image of the control over all runs, in nats; EATA and SAR learn below MARGIN."""
 
@@ -324,34 +304,21 @@ def collapse(cells: pl.DataFrame, profile: str = FITTED) -> Collapse | None:
     if ten.is_empty():
         return None
     rows = one_class(ten)
-    expected = len(streams(profile)) * len(SEEDS)
     by = {m: rows.filter(pl.col("method") == m) for m in NORMALISING}
-    if any(part.select("stream", "seed").n_unique() < expected for part in by.values()):
+    expected = len(streams(profile)) * len(SEEDS)
+    if any(part.height < expected for part in by.values()):
         return None
-    lengths = _of(ten, "source").select("stream", "seed", pl.col("n").alias("full"))
-    longest = {m: _longest(part, "stream").join(lengths, on=["stream", "seed"]) for m, part in by.items()}
-    whole = {m: part.filter(pl.col("n") == pl.col("full")) for m, part in longest.items()}
-    means = (
-        rows.filter(pl.col("method") != NORMALISING[0])
-        .group_by("stream", "method", "n")
-        .agg(pl.col("accuracy").mean())
-    )
-    shared = means.group_by("stream", "n").agg(
-        (pl.col("accuracy").max() - pl.col("accuracy").min()).alias("apart")
-    )
-    choosing = pl.concat([by["eata"], by["sar"]])
+    learning = rows.filter(pl.col("method") != NORMALISING[0])
+    mean = learning.group_by("stream", "method").agg(pl.col("accuracy").mean())
+    apart = mean.group_by("stream").agg(pl.col("accuracy").max() - pl.col("accuracy").min())
     return Collapse(
-        runs={m: part.height for m, part in longest.items()},
-        whole={m: part.height for m, part in whole.items()},
-        images={m: int(_number(part["n"].min())) for m, part in longest.items()},
-        one_class_share={m: _number(part["top_share"].min()) for m, part in longest.items()},
+        runs=expected,
+        one_class_share={m: _number(part["top_share"].min()) for m, part in by.items()},
         accuracy={
-            m: (_number(part["accuracy"].min()), _number(part["accuracy"].max()))
-            for m, part in whole.items()
-            if part.height
+            m: (_number(part["accuracy"].min()), _number(part["accuracy"].max())) for m, part in by.items()
         },
-        apart=_number(shared["apart"].max()),
-        control_difference=_number(choosing["d_control"].max()),
+        apart=_number(apart["accuracy"].max()),
+        control_difference=_number(pl.concat([by["eata"], by["sar"]])["d_control"].max()),
         entropy_least=_number(by[NORMALISING[0]]["entropy_least"].min()),
     )
 
@@ -377,15 +344,10 @@ def _plain(picture: Picture) -> Cell:
     return _cell(Grid(datasets=(DATASET,)), picture, "source")
 
 
-def _of(rows: pl.DataFrame, method: str) -> pl.DataFrame:
-    """A method's rows at batch size one on whole streams."""
-    whole = pl.col("n") == pl.col("n").max().over("profile", "stream")
-    return rows.filter(whole).filter(pl.col("method") == method, pl.col("batch") == 1)
-
-
-def _longest(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
-    """Of each group the rows of its longest run."""
-    return rows.filter(pl.col("n") == pl.col("n").max().over(by))
+def _of(rows: pl.DataFrame, method: str | Iterable[str]) -> pl.DataFrame:
+    """The rows of a method, or of several, at batch size one."""
+    names = [method] if isinstance(method, str) else list(method)
+    return rows.filter(pl.col("method").is_in(names), pl.col("batch") == 1)
 
 
 def _printed(row: paper.Origin) -> dict[str, float]:
