@@ -9,7 +9,7 @@ import numpy as np
 
 from ploc import links
 from ploc import origin as origins
-from ploc.origin import BLOCK, Mean, MeanRow, Origin
+from ploc.origin import BLOCK, LARGEST, Mean, MeanRow, Origin
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -20,8 +20,6 @@ __all__ = ["PLOC", "PLOCProb", "deferred"]
 
 CHUNK = 8_192
 """Rows that `replay` and `observe` take at a time: all they need besides the answers stays in the cache."""
-LARGEST = 1e290
-"""Logits beyond this are refused: sums of 10^18 of them would overflow."""
 UNCHANGED = "; the stream was not changed"
 FEW = 10
 """Up to so many classes `step` computes with Python's own floats, which beat numpy's calls there."""
@@ -44,7 +42,7 @@ class PLOC:
     (3, -0.333)
     """
 
-    __slots__ = ("_fast_row", "_kept", "_sums", "anchor", "classes")
+    __slots__ = ("_anchor", "_classes", "_fast_row", "_kept", "_sums")
 
     what: ClassVar[str] = "logit"
     _sums: Any
@@ -65,8 +63,8 @@ class PLOC:
             )
         if origin is not None and not isinstance(origin, Origin):
             raise TypeError(f"origin must be one of ploc.origin, such as origin.EMA(0.01); got {origin!r}")
-        self.classes = None if classes is None else int(classes)
-        self.anchor = _anchor(anchor, classes)
+        self._classes = None if classes is None else int(classes)
+        self._anchor = _anchor(anchor, classes)
         self._start(Mean() if origin is None else origin.fresh())
 
     # ---------------------------------------------------------------------------------- verbs
@@ -196,9 +194,20 @@ class PLOC:
         return float(shift) if self.classes is None else np.array(shift)
 
     @property
+    def classes(self) -> int | None:
+        """How many logits a row has; None for one relative logit."""
+        return self._classes
+
+    @property
+    def anchor(self) -> Any:
+        """Where centred logits should sit: a number, or one a class."""
+        return self._anchor
+
+    @property
     def origin(self) -> Origin:
-        """The kind of the running estimate, as a value."""
-        return self._origin if isinstance(self._origin, Origin) else self._origin.kind
+        """The kind of the running estimate, as a value: what has been seen stays here."""
+        kind: Origin = self._kept if isinstance(self._kept, Origin) else self._kept.kind
+        return kind.fresh()
 
     def state(self) -> dict[str, Any]:
         """Everything that a restart needs, as JSON-safe values; `from_state` restores it to the last bit."""
@@ -311,9 +320,11 @@ class PLOC:
 
     def _refuse_beyond(self, Z: Any, start: int = 0, unchanged: str = "") -> None:
         low, high = (Z, Z) if isinstance(Z, float) else (float(Z.min(initial=0)), float(Z.max(initial=0)))
-        if not (low > -LARGEST and high < LARGEST):
-            where = links.refusal(np.atleast_1d(Z), self.what, LARGEST, start)
-            raise ValueError(f"{where}; it must be a finite number{unchanged}")
+        largest = self._kept.largest
+        if not (low > -largest and high < largest):
+            where = links.refusal(np.atleast_1d(Z), self.what, largest, start)
+            within = f" within ±{largest:g}" if np.isfinite(Z).all() else ""
+            raise ValueError(f"{where}; it must be a finite number{within}{unchanged}")
 
     def _start(self, kind: Origin) -> None:
         self._adopt(kind if self.classes is None else origins.columns(kind, self.classes))
@@ -451,7 +462,9 @@ def _anchor(anchor: Any, classes: int | None) -> Any:
         return float(values)
     if values.shape not in ((), (classes,)):
         raise ValueError(f"anchor has shape {values.shape}; it takes a number or {classes}, one a class")
-    return np.broadcast_to(values, (classes,)).copy()
+    anchors = np.broadcast_to(values, (classes,)).copy()
+    anchors.flags.writeable = False
+    return anchors
 
 
 def _as_given(answer: Floats, single: bool) -> Any:

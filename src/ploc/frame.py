@@ -11,8 +11,7 @@ import narwhals as nw
 import numpy as np
 
 from ploc import links
-from ploc.center import LARGEST
-from ploc.origin import Mean, columns
+from ploc.origin import LARGEST, Mean, columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -200,7 +199,8 @@ def plan_of(  # noqa: PLR0917 - the arguments of center, in its order
         count=f"{prefix}count",
     )
     new = {name.casefold() for name in plan.added}  # SQL engines take two cases of a name for one
-    taken = [name for name in schema if name.casefold() in new or name.startswith(TEMP)]
+    # pandas has columns whose names are no text.
+    taken = [name for name in map(str, schema) if name.casefold() in new or name.startswith(TEMP)]
     if taken:
         raise ValueError(f"column {taken[0]!r} is in the frame already; rename it, or choose another prefix=")
     return plan
@@ -427,7 +427,7 @@ def _complaint(plan: Plan, raw: tuple[str, ...]) -> nw.Expr:
     if plan.is_proba and len(raw) > 1:
         total = reduce(lambda a, b: a + b, map(nw.col, raw))
         text = nw.concat_str(nw.lit("ploc: probabilities sum to "), total.cast(nw.String), where)
-        complaint = nw.when((total - 1.0).abs() > 1e-3).then(text).otherwise(complaint)
+        complaint = nw.when((total - 1.0).abs() > links.OFF).then(text).otherwise(complaint)
     for name, x in zip(plan.source, raw, strict=True):
         good = (
             (nw.col(x) >= 0.0) & (nw.col(x) <= 1.0)

@@ -16,6 +16,8 @@ __all__ = ["from_log_proba", "from_proba", "log_softmax", "logit", "relative", "
 
 CLIP = 1e-12
 """How near to 0 and 1 a probability may come before its logit is taken: |logit| stays below 27.64."""
+OFF = 1e-3
+"""How far from 1 the probabilities of a row may sum."""
 
 
 @overload
@@ -103,7 +105,7 @@ def from_proba(P: ArrayLike, clip: float = CLIP) -> Floats:
     if P.ndim < 2:
         return np.asarray(logit(P, clip))
     sums = P.sum(axis=-1)
-    off = np.flatnonzero(np.abs(sums - 1.0) > 1e-3)
+    off = np.flatnonzero(np.abs(sums - 1.0) > OFF)
     if off.size:
         raise ValueError(f"probabilities of row {off[0]} sum to {sums[off[0]]}, not to 1")
     logs = np.log(np.clip(P, clip, None))

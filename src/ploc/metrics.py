@@ -85,7 +85,7 @@ def auroc(scores: ArrayLike, y: ArrayLike) -> float:
     >>> auroc([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1])
     0.875
     """
-    s = links.reals(scores, "score")
+    s = _scores(scores)
     positive = _labels(y, s, 2).astype(bool)
     n_pos = int(positive.sum())
     n_neg = len(s) - n_pos
@@ -163,7 +163,7 @@ def ece(probs: ArrayLike, y: ArrayLike, bins: int = BINS) -> float:
 
 def roc_curve(scores: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     """False and true positive rates from (0, 0) to (1, 1), one point a distinct score, highest first."""
-    s = links.reals(scores, "score")
+    s = _scores(scores)
     positive = _labels(y, s, 2).astype(bool)
     if positive.all() or not positive.any():
         raise ValueError("a ROC curve needs rows of both classes")
@@ -226,6 +226,13 @@ def _labels(y: ArrayLike, rows: Floats, K: int) -> NDArray[np.int64]:
         wanted = "0 or 1" if K == 2 else f"a whole number from 0 to {K - 1}"
         raise ValueError(f"label of row {bad[0]} is {labels[bad[0]]!r}; it must be {wanted}")
     return labels.astype(np.int64)
+
+
+def _scores(values: ArrayLike) -> Floats:
+    s = links.reals(values, "score")
+    if s.ndim != 1:
+        raise ValueError(f"scores have shape {s.shape}; one number a row is taken, such as P[:, 1]")
+    return s
 
 
 def _rows(values: ArrayLike, what: str) -> Floats:

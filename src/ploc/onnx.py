@@ -165,6 +165,8 @@ def state(center: PLOC) -> NDArray[np.float64]:
     >>> state(c)
     array([2. , 0. , 1.5])
     """
+    if center.what != "logit":
+        raise TypeError(f"the rule centres logits, a {type(center).__name__} centres a {center.what}")
     if type(center.origin) is not Mean:
         raise ValueError(f"the rule keeps a mean, not {center.origin!r}")
     origin = center.state()["origin"]

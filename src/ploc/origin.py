@@ -28,6 +28,9 @@ BLOCK = 65_536
 One plain left-to-right sum of 10^8 logits of 0.1 misses their mean by 2e-10; in blocks it is right to 1e-13.
 """
 
+LARGEST = 1e290
+"""Logits beyond this are refused: sums of 10^18 of them would overflow."""
+
 
 class Origin(ABC):
     """The running estimate of one column: what the next logit is centred by.
@@ -37,6 +40,8 @@ class Origin(ABC):
     """
 
     mergeable: ClassVar[bool] = False
+    largest: ClassVar[float] = LARGEST
+    """Logits beyond this are refused."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -302,6 +307,7 @@ class ZScore(Origin):
     """
 
     mergeable = True
+    largest = 1e140  # sums of 10^18 of their squares do not overflow
 
     def __init__(self) -> None:
         super().__init__()
@@ -397,7 +403,7 @@ class Columns:
     """K origins of one kind side by side, with the face of one: shift and scale are arrays of K."""
 
     def __init__(self, kind: Origin, width: int) -> None:
-        self.kind = kind
+        self.kind, self.largest = kind, kind.largest
         self.columns = [kind.fresh() for _ in range(width)]
 
     @property
@@ -454,6 +460,7 @@ class MeanRow:
     """
 
     kind = Mean()
+    largest = LARGEST
     scale = 1.0
 
     def __init__(self, width: int) -> None:

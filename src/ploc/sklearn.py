@@ -9,6 +9,8 @@ import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
@@ -202,7 +204,13 @@ class PLOCClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
     def _logits(self, source: Any, X: Any) -> NDArray[np.float64]:
         ask = self.response_method
         if not callable(ask):
-            ask = _RESPONSES[_response(source, ask)]
+            name = _response(source, ask)
+            if name == "decision_function" and len(source.classes_) > 2 and _votes(source):
+                raise ValueError(
+                    "the source answers a number for each pair of classes (decision_function_shape='ovo'); "
+                    "set its decision_function_shape='ovr', one a class, which needs no new fit"
+                )
+            ask = _RESPONSES[name]
         z = links.reals(ask(source, X))
         if z.ndim == 2 and z.shape[1] == 1:
             return z[:, 0]
@@ -222,6 +230,19 @@ def _response(source: Any, name: str) -> str:
             f"response_method is {name!r}; known are auto, {', '.join(_RESPONSES)}, or a callable"
         )
     return name
+
+
+def _votes(source: Any) -> bool:
+    """Whether a decision function has a column a pair of classes: with three classes there are three, too."""
+    while True:
+        if isinstance(source, Pipeline):
+            source = source[-1]
+        elif isinstance(source, FrozenEstimator):
+            source = source.estimator
+        elif hasattr(source, "best_estimator_"):  # a search
+            source = source.best_estimator_
+        else:
+            return getattr(source, "decision_function_shape", None) == "ovo"
 
 
 def _is_fitted(estimator: Any) -> bool:

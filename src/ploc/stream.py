@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from ploc import links
-from ploc.center import LARGEST
+from ploc.links import OFF
+from ploc.origin import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,8 +127,9 @@ class Filter:
             before, seen = center.shift, center.count
             p = center.step(z)
             # A JSON object ends in its brace; what it holds is not written anew, so it stays as it was.
-            body = line.rstrip()[:-1]
-            out.append(b"%b,%b%b,%b%b,%b%d}" % (body, proba, _json(p), shift, _json(before), count, seen))
+            end = line.rindex(b"}")
+            added = b",%b%b,%b%b,%b%d" % (proba, _json(p), shift, _json(before), count, seen)
+            out.append(line[:end] + added + line[end:])
         return out, ""
 
     def _logit(self, value: Any) -> float | np.ndarray:
@@ -139,6 +141,8 @@ class Filter:
         if not isinstance(value, list) or len(value) != rows.classes:
             raise TypeError(f"has {_short(value)} as {self.field!r}, not a list of {rows.classes} numbers")
         z = np.array([self._number(v) for v in value])
+        if rows.proba and abs(z.sum() - 1.0) > OFF:
+            raise TypeError(f"has {_short(value)} as {self.field!r}, which sum to {z.sum():.6g}, not to 1")
         return links.from_proba(z[None])[0] if rows.proba else z
 
     def _number(self, value: Any) -> float:
@@ -229,9 +233,9 @@ class _Signals:
 
     def wait(self, source: int, timeout: float | None) -> bool:
         """Wait for something to read, a signal, or the time to be up; whether there is something to read."""
-        ready, _, _ = select.select(
-            [source, self._wake], [], [], None if timeout is None else max(0.0, timeout)
-        )
+        # An hour is as long as select waits: it takes no number of seconds, and the caller asks again.
+        limit = None if timeout is None else min(max(0.0, timeout), 3600.0)
+        ready, _, _ = select.select([source, self._wake], [], [], limit)
         return source in ready
 
     def write(self, sink: int, data: bytes) -> int:

@@ -48,7 +48,8 @@ class PLOCModule(nn.Module):
             )
         self.module = module.requires_grad_(False).eval()
         self._blank = PLOC(None if logits == 1 else logits, anchor=anchor).state()
-        self.register_buffer("state", torch.zeros(3, logits, dtype=torch.float64))
+        with torch.inference_mode(False):  # a buffer made in that mode could not be loaded into outside it
+            self.register_buffer("state", torch.zeros(3, logits, dtype=torch.float64))
 
     def forward(self, *inputs: Any, **options: Any) -> Tensor:
         """Centre every row by the rows before it, and observe it."""
@@ -72,7 +73,7 @@ class PLOCModule(nn.Module):
 
     def reset(self) -> None:
         """Forget the stream."""
-        self.state.zero_()
+        self._set([[0.0] * self.state.shape[1]] * 3)
 
     @property
     def count(self) -> int:
@@ -127,11 +128,15 @@ class PLOCModule(nn.Module):
         origin = {**self._blank["origin"], "count": int(count[0]), "total": total, "part": part}
         return PLOC.from_state({**self._blank, "origin": origin})
 
-    @torch.no_grad()
     def _keep(self, center: PLOC) -> None:
         origin = center.state()["origin"]
-        for row, key in enumerate(("count", "total", "part")):
-            self.state[row] = torch.tensor(origin[key], dtype=torch.float64)
+        width = self.state.shape[1]
+        self._set([np.broadcast_to(origin[key], width).tolist() for key in ("count", "total", "part")])
+
+    def _set(self, rows: list[list[float]]) -> None:
+        """A new buffer in the place of the old one: never half of a state, never in another precision."""
+        with torch.inference_mode(False):
+            self.state = torch.tensor(rows, dtype=torch.float64, device=self.state.device)
 
 
 def _like(logits: Tensor, answer: NDArray[np.float64]) -> Tensor:

@@ -370,6 +370,34 @@ def test_a_bad_single_logit_changes_nothing(kind, bad):
     assert c.state() == before
 
 
+@pytest.mark.parametrize("classes", [None, 3])
+def test_a_zscore_refuses_what_its_squares_cannot_hold(classes):
+    c = PLOC(classes, origin=origin.ZScore())
+    shape = () if classes is None else (classes,)
+    with pytest.raises(ValueError, match=r"is 1e\+200; it must be a finite number within ±1e\+140"):
+        c.observe(np.full((1, *shape), 1e200))
+    c.observe(np.stack([np.full(shape, 9e139), np.full(shape, -9e139)]))
+    assert np.isfinite(c.step(np.ones(shape) if shape else 1.0)).all()
+    assert c.copy().state() == c.state()
+
+
+def test_what_a_center_is_cannot_be_changed_under_its_stream():
+    c = PLOC(classes=3, anchor=[0.0, 1.0, 2.0], origin=origin.EMA(0.5))
+    c.observe([[1.0, 2.0, 3.0]])
+    before = c.state()
+    for name in ("anchor", "classes", "origin"):
+        with pytest.raises(AttributeError):
+            setattr(c, name, 1)
+    with pytest.raises(ValueError, match="read-only"):
+        c.anchor[0] = 7.0
+    c.origin.push(100.0)
+    one = PLOC(origin=origin.EMA(0.5))
+    one.observe([1.0, 2.0])
+    one.origin.push(100.0)
+    assert c.state() == before
+    assert (one.count, one.shift) == (2, 1.5)
+
+
 @pytest.mark.parametrize("K", [3, 40])
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_bad_row_of_logits_changes_nothing(K, bad):

@@ -343,6 +343,13 @@ def test_columns_that_are_there_already_are_not_overwritten(make):
     assert "own_proba" in read(center(make(rows), prefix="own_")).columns
 
 
+def test_pandas_columns_whose_names_are_numbers_stay_as_they_are():
+    rows = pd.DataFrame({0: [1, 2], "t": [2, 1], "z": [0.5, 1.0]})
+    found = center(rows, order_by="t")
+    assert found.columns.tolist() == [0, "t", "z", "ploc_proba", "ploc_shift", "ploc_count"]
+    assert found["ploc_shift"].tolist() == [1.0, 0.0]
+
+
 def test_what_is_no_frame_is_refused():
     with pytest.raises(TypeError, match=r"ndarray; for an array use ploc\.PLOC\(\)\.replay"):
         center(np.zeros(3))

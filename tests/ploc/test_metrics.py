@@ -140,6 +140,9 @@ def test_reliability_counts_every_row_once():
         (lambda: metrics.ece([0.5], [1], bins=0), "bins must be at least 1, got 0"),
         (lambda: metrics.roc_curve([0.5], [1]), "rows of both classes"),
         (lambda: metrics.auroc([math.nan], [1]), "score of row 0 is nan"),
+        (lambda: metrics.auroc([[0.1, 0.9]], [1]), r"shape \(1, 2\); one number a row is taken, such as P"),
+        (lambda: metrics.auroc([[0.1], [0.9]], [0, 1]), r"scores have shape \(2, 1\)"),
+        (lambda: metrics.roc_curve([[0.1, 0.9], [0.2, 0.8]], [0, 1]), r"scores have shape \(2, 2\)"),
     ],
 )
 def test_refusals(call, message):

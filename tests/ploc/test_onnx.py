@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from ploc import PLOC, deferred, origin
+from ploc import PLOC, PLOCProb, deferred, origin
 from ploc.onnx import bake, rule, state
 
 rng = np.random.default_rng(3)
@@ -219,6 +219,8 @@ def test_rules_and_states_that_make_no_sense_are_refused():
         rule(anchor=np.nan)
     with pytest.raises(ValueError, match=r"keeps a mean, not EMA\(0.1\)"):
         state(PLOC(origin=origin.EMA(0.1)))
+    with pytest.raises(TypeError, match="a PLOCProb centres a probability"):
+        state(PLOCProb())
 
 
 @pytest.mark.parametrize("name", ["baked", "rule"])

@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from xgboost import XGBClassifier
 
@@ -289,6 +289,25 @@ def test_sources_without_two_classes_or_with_two_outputs_are_refused():
     several = RandomForestClassifier(2, random_state=0).fit(SOURCE, np.column_stack((BINARY, THREE)))
     with pytest.raises(ValueError, match="2 outputs"):
         PLOCClassifier(several).predict(TARGET)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda svc: svc,
+        FrozenEstimator,
+        lambda svc: make_pipeline(StandardScaler(), svc),
+        lambda svc: GridSearchCV(svc, {"C": [1.0]}, cv=2),
+    ],
+)
+def test_votes_of_pairs_are_not_taken_for_logits_of_classes(wrap):
+    # With three classes there are three pairs, too.
+    model = PLOCClassifier(wrap(SVC(decision_function_shape="ovo").fit(SOURCE, THREE)).fit(SOURCE, THREE))
+    with pytest.raises(ValueError, match=r"a number for each pair of classes.*'ovr'"):
+        model.replay(TARGET)
+    assert not hasattr(model, "center_")
+    one_a_class = SVC(decision_function_shape="ovr").fit(SOURCE, THREE)
+    np.testing.assert_array_equal(PLOCClassifier(one_a_class).predict(TARGET), one_a_class.predict(TARGET))
 
 
 @pytest.mark.parametrize("source", [Ridge(), StandardScaler()])

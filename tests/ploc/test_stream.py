@@ -53,6 +53,29 @@ def test_every_line_is_answered_by_stepping_and_comes_back_byte_for_byte(tmp_pat
         assert row["ploc_proba"] == center.step(row["z"])
 
 
+def test_what_stands_after_the_brace_stays_there(tmp_path):
+    out, _, _ = through(tmp_path, b'{"z":1.0}\r\n {"z":2.0} \t\n')
+    first, second, rest = out.split(b"\n")
+    assert first.startswith(b'{"z":1.0,"ploc_proba":')
+    assert first.endswith(b"}\r")
+    assert second.startswith(b' {"z":2.0,"ploc_proba":')
+    assert second.endswith(b"} \t")
+    assert rest == b""
+
+
+def test_probabilities_of_a_line_sum_to_one(tmp_path):
+    with pytest.raises(MalformedLineError, match=r"^line 1 has \[0.5, 0.2, 0.2\] as 'p', which sum to 0.9,"):
+        through(tmp_path, b'{"p":[0.5,0.2,0.2]}\n', Keyed(classes=3, proba=True), field="p")
+
+
+@pytest.mark.parametrize("seconds", [1e10, float("inf")])
+def test_a_state_that_is_never_due_is_saved_at_the_end(tmp_path, seconds):
+    state = tmp_path / "state.json"
+    _, code, _ = through(tmp_path, b'{"z":1.0}\n', state=state, save_every=seconds)
+    assert code == 0
+    assert Keyed().load(state).count == 1
+
+
 def test_keys_have_an_origin_each_and_numbers_are_keys_too(tmp_path):
     data = b'{"z":1.0,"k":"a"}\n{"z":-4.0,"k":7}\n{"z":1.0,"k":"a"}\n{"z":-4.0,"k":"7"}\n'
     rows = Keyed(by="k")

@@ -134,6 +134,32 @@ def test_it_runs_under_inference_mode_and_deterministic_algorithms():
         torch.use_deterministic_algorithms(False)
 
 
+@pytest.mark.parametrize("logits", [1, 3])
+def test_the_stream_goes_on_from_inference_mode_to_outside_and_back(logits):
+    x, net, want = stream(logits), Given(logits), PLOCModule(Given(logits), logits)
+    want(x)
+    with torch.inference_mode():
+        model = PLOCModule(net, logits)
+        model(x[:3])
+    model(x[3:5])
+    kept = {name: value.clone() for name, value in model.state_dict().items()}
+    model.reset()
+    assert model.count == 0
+    model.load_state_dict(kept)
+    with torch.inference_mode():
+        model(x[5:])
+    assert torch.equal(model.state, want.state)
+
+
+def test_sums_loaded_in_float32_go_on_in_float64():
+    model = PLOCModule(Given())
+    model.load_state_dict({name: value.float() for name, value in model.state_dict().items()}, assign=True)
+    model(stream(1))
+    want = PLOCModule(Given())
+    want(stream(1))
+    assert torch.equal(model.state, want.state)
+
+
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
 def test_a_logit_that_is_no_number_is_refused_and_the_state_is_as_before(bad):
     model = PLOCModule(Given())
