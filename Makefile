@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+RESULTS ?= work/results
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
@@ -11,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 help:
 	@echo "make demo    the product at work on embedded data, about a minute after installing"
 	@echo "make test    all tests;  make check: lint, types, import contract"
-	@echo "make bench   ratios against pinned peers;  make docs: every number and picture of docs/"
+	@echo "make bench   ratios against pinned peers;  make docs: tables and pictures of docs/"
 	@echo "make study   the whole study on the data at hand (hours; resumes)"
 
 $(BIN)/python:
@@ -48,8 +49,8 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m docs
 
 study: $(VENV)/.lab
-	$(BIN)/ploc-lab run
-	$(BIN)/ploc-lab report
+	$(BIN)/ploc-lab run --out $(RESULTS)
+	$(BIN)/ploc-lab report --results $(RESULTS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -8,6 +8,7 @@ from docs import pages
 from ploc_lab import data, models
 from ploc_lab.models import comparison
 from ploc_lab.report import paper
+from ploc_lab.study.grid import at_hand
 
 BACKBONES = ("mlp", "ft_transformer", "tab_transformer")
 VARIANTS = {
@@ -17,6 +18,9 @@ VARIANTS = {
 
 
 def make(folder: Path) -> None:
+    if missing := set(VARIANTS) - set(at_hand()):
+        print(f"docs: models.md stays as it is without {' and '.join(sorted(missing))}")
+        return
     page = folder / "models.md"
     rows = comparison.rows(VARIANTS, BACKBONES, models.SEEDS)
     pages.replace(page, "comparison", comparison.markdown(rows))

@@ -198,7 +198,7 @@ def drifting(seen: Seen) -> Line | None:
         if not here or (kind, "ploc") not in value:
             continue
         best = max(here, key=lambda m: value[kind, m])
-        ahead += value[kind, best] > value[kind, "ploc"]
+        ahead += round(value[kind, best], 3) > round(value[kind, "ploc"], 3)
         shown.append(
             f"{kind} {names.method(best)} {value[kind, best]:.3f} (the mean {value[kind, 'ploc']:.3f})"
         )
@@ -206,7 +206,8 @@ def drifting(seen: Seen) -> Line | None:
         return None
     return Line(
         f"After a change of domain, forgetting is ahead in {ahead} of {len(shown)} kinds of drift",
-        f"Balanced accuracy of the best forgetting origin in the {AFTER} rows after: {'; '.join(shown)}.",
+        f"Balanced accuracy of the best forgetting origin in the {AFTER} rows after the change, not over the "
+        f"whole stream: {'; '.join(shown)}.",
         "drift",
     )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import polars as pl
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
@@ -15,9 +16,6 @@ from ploc_lab import methods, paths
 from ploc_lab.study import experiments, runner
 from ploc_lab.study.grid import BACKBONES, SLOW_LIMIT, Grid, at_hand
 from ploc_lab.study.store import Store, replace_file
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # One flag may name several: `--only main batch`, `--only main,batch` or twice `--only`.
 Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
@@ -59,13 +57,19 @@ def run(
     slow_limit
         Cut the streams of weight-updating methods on the FT-Transformer, of their variants everywhere.
     out
-        Where `cells.parquet` and the tables are gathered.
+        Where `cells.parquet` and the tables are gathered; never over cells that only that file has.
     """
     console = Console(stderr=True)
     chosen = _split(only) or experiments.NAMES
     grid = _grid(datasets, backbones, methods, seeds=seeds, limit=limit, slow_limit=slow_limit)
     cells = experiments.cells(grid, chosen)
     store = _store()
+    lost = _answered(out) - {cell.id for cell in cells}
+    if lost and (lost := lost - store.questions()):
+        raise ValueError(
+            f"{out / 'cells.parquet'} holds {len(lost):,} cells that are neither asked for nor in "
+            f"{store.root} and would be lost; name another folder with --out"
+        )
     outcome = runner.run(cells, store, runner.pool(executor, workers), console)
     gathered = store.gather(outcome.keys)
     if gathered.height:
@@ -115,6 +119,14 @@ def write_tables(cells: pl.DataFrame, out: Path, only: tuple[str, ...] = experim
                 written.append(out / "tables" / f"{title}.csv")
                 replace_file(written[-1], table.write_csv(float_precision=6).encode())
     return written
+
+
+def _answered(out: Path) -> set[str]:
+    """The ids of the cells in a folder's `cells.parquet`; one that can't be read has none to lose."""
+    try:
+        return set(pl.read_parquet(out / "cells.parquet", columns=["id"])["id"])
+    except (FileNotFoundError, pl.exceptions.PolarsError):
+        return set()
 
 
 def _grid(

@@ -42,6 +42,19 @@ def test_run_status_and_run_again(here, capsys):
     assert re.search(r"deferred\W+3\W+3\W+0", capsys.readouterr().out)
 
 
+def test_results_of_another_machine_are_not_written_over(here):
+    out = here / "results"
+    words = (*SMALL, "--only", "deferred", "--methods", "source", "--out", str(out))
+    assert call("run", *words) == 0
+    pl.read_parquet(out / "cells.parquet").with_columns(id=pl.lit("asked of nobody here")).write_parquet(
+        out / "cells.parquet"
+    )
+    before = (out / "cells.parquet").read_bytes()
+    with pytest.raises(ValueError, match=r"cells.parquet holds 1 cells .* would be lost; name another"):
+        call("run", *words)
+    assert (out / "cells.parquet").read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

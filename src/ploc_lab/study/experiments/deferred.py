@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from ploc_lab import data
 from ploc_lab.study import frames
 from ploc_lab.study.cell import Cell
 from ploc_lab.study.evaluate import METRICS
@@ -34,4 +35,5 @@ def gap(rows: pl.DataFrame) -> pl.DataFrame:
     table = ours.group_by("dataset", "backbone", maintain_order=True).agg(
         pl.col(f"d_{name}").abs().max().alias(name) for name in METRICS
     )
-    return frames.in_order(table.join(distance, on=["dataset", "backbone"]), backbone=BACKBONES)
+    table = table.join(distance, on=["dataset", "backbone"])
+    return frames.in_order(table, backbone=BACKBONES, dataset=data.names())

@@ -119,14 +119,14 @@ def runs(cells: pl.DataFrame) -> pl.DataFrame:
     ]
     order = [picture.stream for picture in streams(FITTED)]
     rows = cells.filter(pl.col("dataset") == DATASET, pl.col("backbone") == BACKBONE)
-    rows = frames.once(rows).join(pl.DataFrame(named), on="variant", maintain_order="left")
+    rows = frames.whole(rows).join(pl.DataFrame(named), on="variant", maintain_order="left")
     return frames.in_order(rows, profile=(FITTED, *PROFILES), stream=order)
 
 
 def pairs(cells: pl.DataFrame) -> pl.DataFrame:
     """The rows of the two-class streams."""
     pair = pl.col("dataset").str.starts_with(f"{DATASET}_")
-    return frames.once(cells.filter(pair, pl.col("backbone") == BACKBONE))
+    return frames.whole(cells.filter(pair, pl.col("backbone") == BACKBONE))
 
 
 def two_class(rows: pl.DataFrame) -> pl.DataFrame:
