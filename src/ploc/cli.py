@@ -88,9 +88,11 @@ def score(
     to
         The format of OUT, if its ending does not say.
     """
-    from ploc.tables import Score, Table
+    from ploc.tables import Score, Table, apart
 
     columns, is_proba = _either(logit, proba)
+    if state is not None:
+        apart(out, state, "the file of --state")
     rows = _rows(max(2, len(columns)), anchor, is_proba, by, state)
     source, target = Table(file, from_), Table(out, to)
     with _progress() as progress:
@@ -151,7 +153,7 @@ def stream(
 
     if sys.stdin is None or sys.stdout is None:
         raise ValueError("standard input or output is closed; ploc stream reads the one and writes the other")
-    if save_every < 0:
+    if not save_every >= 0:
         raise ValueError(f"--save-every is {save_every}; it is seconds, from 0")
     columns, is_proba = _either([logit] if logit else None, [proba] if proba else None, "z")
     rows = _rows(classes, anchor, is_proba, by, state)
@@ -209,9 +211,10 @@ def report(
     """
     from ploc import report as story
     from ploc.files import whole
-    from ploc.tables import Table, stream_of
+    from ploc.tables import Table, apart, stream_of
 
     columns, is_proba = _either([logit] if logit else None, [proba] if proba else None, "z")
+    apart(out, file)
     with whole(out) as part, _progress() as progress:
         progress.add_task(f"reading and weighing {file.name}", total=None)
         z, y, groups = stream_of(

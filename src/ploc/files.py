@@ -59,7 +59,9 @@ def place(target: str | Path) -> Path:
     if target.exists() and not target.is_file():
         raise ValueError(f"{target} is a device or a pipe, which can't be replaced whole; name a file")
     if target.is_symlink():
-        target = target.resolve()
+        target = Path(os.path.realpath(target))
+        if target.is_symlink():
+            raise ValueError(f"{target} is a link that leads back to itself; name a file")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
     return target

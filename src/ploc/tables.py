@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import glob
 import json
+import os
 import signal
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -21,12 +23,13 @@ from polars.exceptions import NoDataError, PolarsError
 from polars.io.plugins import register_io_source
 
 from ploc import links
-from ploc.center import LARGEST
+from ploc import origin as origins
 from ploc.files import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ploc.center import PLOC
     from ploc.keyed import Keyed
 
 Format = Literal["csv", "tsv", "parquet", "ndjson"]
@@ -36,16 +39,19 @@ SUFFIXES: dict[str, Format] = {
 }  # fmt: skip
 BATCH = 1 << 16
 ORDER, ROW = "ploc: order", "ploc: row"
-PADDED = r"^[+-]?0\d"
+NUMBER = r"^-?(0|[1-9]\d{0,14})(\.(0|\d*[1-9]))?([eE][+-]?\d+)?$"
+"""A float as programs write it: no plus, no zero too many, no whole part that 53 bits could not hold."""
+SHORT = r"^[+-]?[0.]*(\d\.?){0,17}([eE]|$)"
+"""17 digits tell any two floats apart; what has more is more than a float."""
+EXACT = pl.Decimal(38, 18)
+INEXACT = r"\.\d{19}|[eE]-"
+"""What `EXACT` would round."""
 ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?$"
 
 
 @dataclass
 class Table:
-    """A file of rows.
-
-    The cells of CSV stay text, so that what is not ours is written back as it was, unless they are `typed`,
-    for a file that has types: then a column of numbers only becomes one (007 is none: it stays text).
+    """A file of rows. The cells of CSV are text, so that what is not ours is written back as it was.
 
     >>> Table("rows.csv").format
     'csv'
@@ -53,13 +59,20 @@ class Table:
 
     path: Path
     format: Format
-    typed: bool
 
     def __init__(self, path: str | Path, said: Format | None = None) -> None:
         self.path = Path(path)
         self.format = said or format_of(self.path)
-        self.typed = self.format in ("parquet", "ndjson")
-        self._found: dict[str, Any] | None = None
+
+    @property
+    def typed(self) -> bool:
+        """Whether the format has types."""
+        return self.format in ("parquet", "ndjson")
+
+    @property
+    def separator(self) -> str:
+        """What stands between the cells of CSV or TSV."""
+        return "\t" if self.format == "tsv" else ","
 
     def scan(self) -> pl.LazyFrame:
         """The rows, not yet read."""
@@ -70,37 +83,48 @@ class Table:
             raise FileNotFoundError(
                 f"{self.path}: no such file" + (f"; did you mean {near[0]}?" if near else "")
             )
+        path = str(self.path.absolute())  # the engine would take [1], * and ~ for patterns
         with plain_errors(self):
             if self.format == "parquet":
-                return pl.scan_parquet(self.path)
+                return pl.scan_parquet(path, glob=False)
             if self.format == "ndjson":
-                return pl.scan_ndjson(self.path, infer_schema_length=None)
-            separator = "\t" if self.format == "tsv" else ","
-            text = pl.scan_csv(self.path, infer_schema=False, separator=separator)
-            if not self.typed:
-                return text
-            return text.with_columns(pl.col(name).cast(kind) for name, kind in self._types(text).items())
-
-    def _types(self, text: pl.LazyFrame) -> dict[str, Any]:
-        """The types of the columns whose every cell is a number, found in one pass that holds no rows."""
-        if self._found is None:
-            tests = []
-            for name in text.collect_schema().names():
-                cell = pl.col(name)
-                number = ~cell.str.contains(PADDED)
-                for kind in (pl.Int64, pl.Float64):
-                    fits = cell.is_null() | (number & cell.cast(kind, strict=False).is_not_null())
-                    tests.append((fits.all() & cell.is_not_null().any()).alias(f"{kind} {name}"))
-            found = text.select(tests).collect(engine="streaming").row(0, named=True)
-            names = text.collect_schema().names()
-            kinds = {kind: [n for n in names if found[f"{kind} {n}"]] for kind in (pl.Float64, pl.Int64)}
-            self._found = {name: kind for kind, fitting in kinds.items() for name in fitting}
-        return self._found
+                return pl.scan_ndjson(glob.escape(path), infer_schema_length=None)
+            return pl.scan_csv(path, glob=False, infer_schema=False, separator=self.separator)
 
     def schema(self) -> pl.Schema:
-        """Names and types of the columns."""
+        """Names and types of the columns; two columns of one name are refused."""
         with plain_errors(self):
-            return self.scan().collect_schema()
+            schema = self.scan().collect_schema()
+        if not self.typed and any("_duplicated_" in name for name in schema):  # so the engine renames them
+            with self.path.open(encoding="utf-8-sig", newline="") as file:
+                header = next(filter(None, csv.reader(file, delimiter=self.separator)), [])
+            for name in header:
+                if header.count(name) > 1:
+                    raise ValueError(f"{self.path} has two columns {name!r}; give each a name of its own")
+        return schema
+
+    def kinds(self) -> dict[str, Any]:
+        """Of columns of text those that are numbers and lose nothing as such; one pass that holds no rows.
+
+        Each cell is a whole number that comes back from 64 bits as it was, or else each is a float like
+        `NUMBER` that is `SHORT`. 007, +5, 1.10 and nan are neither.
+        """
+        tests = {}
+        for name in self.schema():
+            cell = pl.col(name)
+            whole, real = cell.cast(pl.Int64, strict=False), cell.cast(pl.Float64, strict=False)
+            held = real.is_finite() & ((real != 0) == cell.str.contains(r"^[-0.]*[1-9]"))  # 1e-999 is not 0
+            fits = {
+                pl.Float64: cell.str.contains(NUMBER) & cell.str.contains(SHORT) & held,
+                pl.Int64: whole.cast(pl.String) == cell,
+            }
+            for kind, good in fits.items():
+                every = (cell.is_null() | good.fill_null(False)).all()
+                tests[name, kind] = every & cell.is_not_null().any()
+        with plain_errors(self):
+            found = self.scan().select(test.alias(f"{kind} {name}") for (name, kind), test in tests.items())
+            row = found.collect(engine="streaming").row(0)
+        return {name: kind for (name, kind), good in zip(tests, row, strict=True) if good}
 
     def require(self, names: Sequence[str]) -> None:
         """Refuse a column that is not there, with the one that was meant."""
@@ -137,7 +161,7 @@ class Table:
             "parquet": rows.sink_parquet,
             "ndjson": rows.sink_ndjson,
             "csv": rows.sink_csv,
-            "tsv": partial(rows.sink_csv, separator="\t"),
+            "tsv": partial(rows.sink_csv, separator=self.separator),
         }[self.format]
         # The engine holds its thread to the end; the main thread stays free to hear Ctrl-C. The thread begins
         # before the file does: one that Ctrl-C met while it began would be waited for by nobody.
@@ -164,6 +188,13 @@ def format_of(path: Path) -> Format:
             f"{path}: the ending {path.suffix!r} is none of {', '.join(SUFFIXES)}; say --from or --to"
         )
     return SUFFIXES[path.suffix.lower()]
+
+
+def apart(out: Path, other: Path, what: str = "the file that is read") -> None:
+    """Refuse to write over a file that is needed, whatever links lead to it."""
+    both = out.exists() and other.exists()
+    if out.samefile(other) if both else os.path.realpath(out) == os.path.realpath(other):
+        raise ValueError(f"{out} is {what}; write to another one")
 
 
 @contextmanager
@@ -195,7 +226,7 @@ def _stumbled(table: Table) -> str:
                         shown = repr(shown if len(shown) <= 60 else f"{shown[:57]}...")
                         return f"line {number:,} is no JSON object: {shown}"
                 return ""
-            rows = csv.reader(file, delimiter="\t" if table.format == "tsv" else ",")
+            rows = csv.reader(file, delimiter=table.separator)
             width = len(next(rows, []))
             for row in rows:
                 if len(row) > width:
@@ -216,7 +247,7 @@ def numbers(batch: pl.DataFrame, columns: Sequence[str], table: Table, first: in
         text = column.str.strip_chars() if column.dtype == pl.String else column
         values = text.cast(pl.Float64, strict=False).to_numpy()
         with np.errstate(invalid="ignore"):
-            good = (values >= 0) & (values <= 1) if proba else np.abs(values) < LARGEST
+            good = (values >= 0) & (values <= 1) if proba else np.abs(values) < origins.LARGEST
         if not good.all():
             row = int(np.argmin(good))
             raise ValueError(
@@ -243,22 +274,23 @@ def keys(batch: pl.DataFrame, name: str, table: Table, first: int) -> pl.Series:
 def ordering(table: Table, name: str) -> pl.Expr:
     """The column as something to sort by: numbers, or ISO 8601 times; a third thing is refused."""
     dtype, column = table.schema()[name], pl.col(name)
+    candidates = {"as it is": column}
     if dtype == pl.String:
         text = column.str.strip_chars()
+        real = text.cast(pl.Float64, strict=False)
         candidates = {
             "int": text.cast(pl.Int64, strict=False),
-            "float": text.cast(pl.Float64, strict=False),
+            "decimal": pl.when(~text.str.contains(INEXACT)).then(text.cast(EXACT, strict=False)),
+            "float": pl.when(real.is_finite() & text.str.contains(SHORT)).then(real),
             # Times that are all UTC or all local sort as text, once they are written alike.
             "iso": pl.when(text.str.contains(ISO)).then(text.str.replace("T", " ").str.strip_suffix("Z")),
         }
-    elif dtype.is_numeric() or dtype.is_temporal():
-        candidates = {"as it is": column}
-    else:
+    elif dtype.is_float():
+        candidates = {"finite": pl.when(column.is_finite()).then(column)}
+    elif not (dtype.is_numeric() or dtype.is_temporal()):
         raise TypeError(
             f"{table.path}: column {name!r} is {dtype}, which has no order in time; use a number or a date"
         )
-    if dtype.is_float():
-        candidates = {"finite": pl.when(column.is_finite()).then(column)}
     with plain_errors(table):
         counts = table.scan().select(e.null_count().alias(k) for k, e in candidates.items())
         missing: dict[str, int] = counts.collect(engine="streaming").row(0, named=True)
@@ -269,8 +301,9 @@ def ordering(table: Table, name: str) -> pl.Expr:
         bad = table.scan().select(column).with_row_index(ROW).filter(candidates[best].is_null())
         row, value = bad.head(1).collect(engine="streaming").row(0)
     raise ValueError(
-        f"{table.path}: the order {name!r} of row {row + 1:,} is {_shown(value)}; every row needs a number, "
-        "or every row an ISO 8601 time like 2024-05-01 or 2024-05-01T12:00:00Z"
+        f"{table.path}: the order {name!r} of row {row + 1:,} is {_shown(value)}; every row needs a finite "
+        "number of at most 20 digits before its point and 18 after, or every row an ISO 8601 time like "
+        "2024-05-01 or 2024-05-01T12:00:00Z"
     )
 
 
@@ -325,7 +358,6 @@ class Score:
 
     def run(self, source: Table, target: Table) -> int:
         """Answer the rows of `source` into `target`; how many they were."""
-        source.typed = source.typed or target.typed
         wanted = [*self.logit, *filter(None, [self.rows.by, self.order_by])]
         source.require(wanted)
         added = {**dict.fromkeys([*self._probas, *self._shifts], pl.Float64), f"{self.prefix}count": pl.Int64}
@@ -333,8 +365,7 @@ class Score:
         for name in added:
             if name in schema:
                 raise ValueError(f"{source.path} has a column {name!r} already; choose others with --prefix")
-        if target.path.exists() and target.path.samefile(source.path):
-            raise ValueError(f"{target.path} is the file that is read; write to another one")
+        apart(target.path, source.path)
         height = source.height()
         if self.deferred:
             self._observe(source, wanted)
@@ -343,7 +374,13 @@ class Score:
             batches = self._answered(source)
         else:
             batches = self._attached(source, self._sorted(source, ordering(source, self.order_by)))
-        target.write(batches, {**schema, **added})
+        kinds: dict[str, Any] = {}
+        if target.typed and not source.typed:
+            kinds = source.kinds() | dict.fromkeys(self.logit, pl.Float64)
+        if self.rows.by is not None:
+            kinds.pop(self.rows.by, None)  # a key is text, in the next run too
+        casts = [pl.col(name).str.strip_chars().cast(kind) for name, kind in kinds.items()]
+        target.write((batch.with_columns(casts) for batch in batches), {**schema, **kinds, **added})
         self.rows.lines += height
         return height
 
@@ -398,9 +435,8 @@ class Score:
                 probs[where] = center.predict(z).reshape(rows)
             else:
                 counts[where] = center.count + np.arange(len(z))
-                centred = center.replay(z, logits=True)
-                shifts[where] = (z - centred).reshape(rows)
-                probs[where] = (links.sigmoid if centred.ndim == 1 else links.softmax)(centred).reshape(rows)
+                shifts[where] = _shifts(center, z).reshape(rows)
+                probs[where] = center.replay(z).reshape(rows)
         columns = {name: probs[:, k] for k, name in enumerate(self._probas)}
         columns |= {name: shifts[:, k] for k, name in enumerate(self._shifts)}
         return pl.DataFrame({**columns, f"{self.prefix}count": counts})
@@ -421,6 +457,16 @@ class Score:
         for key, index in where.group_by("key", maintain_order=True).agg("i").iter_rows():
             rows = np.array(index)
             yield key, rows, z[rows]
+
+
+def _shifts(center: PLOC, z: np.ndarray) -> np.ndarray:
+    """What `center` would centre each of these rows by, to the last bit; it does not move."""
+    mean = origins.Mean()
+    origin = mean if z.ndim == 1 else origins.columns(mean, z.shape[1])
+    origin.load(center.state()["origin"])
+    shifts, _ = origin.trail(z)
+    shifts[0 if center.count else 1 :] -= center.anchor  # before any row there is nothing to move to it
+    return shifts
 
 
 def stream_of(

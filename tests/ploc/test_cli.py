@@ -135,6 +135,7 @@ def test_score_and_stream_share_their_states(tmp_path, rows):
         (["scor"], 'Did you mean "score"?'),
         (["stream", "--classes", "1"], "classes must be"),
         (["stream", "--save-every", "-1"], "--save-every is -1.0"),
+        (["stream", "--save-every", "nan"], "--save-every is nan"),
         (["stream", "--on-bad", "skip"], "on-bad"),
         (["report", "rows.csv", "--label", "t", "-o", "o.html"], "the label 't' of row 1 is '4', not 0 or 1"),
         (["report", "rows.csv", "--by", "kk", "-o", "o.html"], "did you mean 'k'?"),
@@ -150,6 +151,32 @@ def test_an_error_is_one_line_with_code_2_and_no_file(tmp_path, rows, here, word
     assert out == ""
     assert sorted(p.name for p in tmp_path.iterdir()) == before
     assert pl.read_csv(tmp_path / "rows.csv").equals(rows)
+
+
+@pytest.mark.parametrize("command", ["score", "report"])
+@pytest.mark.parametrize("name", ["rows.csv", "./rows.csv", "soft.csv", "hard.csv"])
+def test_no_command_writes_over_what_it_reads(tmp_path, rows, here, command, name):
+    (tmp_path / "soft.csv").symlink_to("rows.csv")
+    (tmp_path / "hard.csv").hardlink_to(tmp_path / "rows.csv")
+    code, _, told = here(command, "rows.csv", "--logit", "z", "-o", name)
+    shown = name.removeprefix("./")
+    assert (code, told) == (2, f"ploc: {shown} is the file that is read; write to another one\n")
+    assert pl.read_csv(tmp_path / "rows.csv").equals(rows)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["hard.csv", "rows.csv", "soft.csv"]
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("name", ["s.json", "./s.json", "link"])
+def test_answers_and_state_are_two_files(tmp_path, rows, here, there, name):
+    words = ["score", "rows.csv", "--logit", "z", "--state", "s.json", "--to", "csv"]
+    if there:
+        here(*words, "-o", "o.csv")
+    (tmp_path / "link").symlink_to("s.json")
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.exists()}
+    code, _, told = here(*words, "-o", name)
+    shown = name.removeprefix("./")
+    assert (code, told) == (2, f"ploc: {shown} is the file of --state; write to another one\n")
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.exists()} == before
 
 
 def test_a_folder_that_takes_no_files_is_an_error(tmp_path, rows):

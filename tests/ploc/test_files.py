@@ -88,3 +88,12 @@ def test_a_killed_writer_leaves_the_old_file(tmp_path):
     )
     assert subprocess.run([sys.executable, "-c", code, str(target)], check=False).returncode == -9
     assert target.read_text() == "old"
+
+
+def test_links_that_lead_round_are_refused(tmp_path):
+    a, b = tmp_path / "a.txt", tmp_path / "b.txt"
+    a.symlink_to(b)
+    b.symlink_to(a)
+    with pytest.raises(ValueError, match="is a link that leads back to itself; name a file"), whole(a):
+        pass
+    assert a.is_symlink()

@@ -54,14 +54,20 @@ def test_every_format_gives_what_frame_center_gives(tmp_path, source, target, op
     out = score(tmp_path, ROWS, source=source, target=target, **dict(options))
     expected = frame.center(ROWS, logit="z", **({"order_by": None} | options))
     added = ["ploc_proba", "ploc_shift", "ploc_count"]
-    assert_frame_equal(
-        out.select(pl.col(added).cast(pl.Float64)),
-        expected.select(pl.col(added).cast(pl.Float64)),
-        rel_tol=0,
-        abs_tol=1e-12,
-    )
+    assert_frame_equal(out.select(added), expected.select(added), check_exact=True)
     assert out["z"].to_list() == ROWS["z"].to_list()
     assert out["note"].to_list() == ROWS["note"].to_list()
+
+
+@pytest.mark.parametrize("anchor", [0.0, 0.7])
+@pytest.mark.parametrize("options", [{}, {"deferred": True}], ids=["prequential", "deferred"])
+@pytest.mark.parametrize("names", [["z"], ["z0", "z1", "z2"]], ids=["one", "three"])
+def test_the_shift_is_the_one_that_was_used_to_the_last_bit(tmp_path, names, options, anchor):
+    z = [0.1, 0.2, 1e9, 1e9, 1e9, 0.3, *rng.normal(size=2 * BATCH)]  # beside 1e9, z - (z - 0.15) is not 0.15
+    rows = pl.DataFrame({name: np.multiply(z, k) for k, name in enumerate(names, 1)})
+    out = score(tmp_path, rows, Keyed(max(2, len(names)), anchor), logit=names, **options)
+    expected = frame.center(rows, names, order_by=None, anchor=anchor, **options)
+    assert_frame_equal(out, expected, check_exact=True)
 
 
 def test_csv_cells_come_back_as_they_were_written(tmp_path):
@@ -72,20 +78,84 @@ def test_csv_cells_come_back_as_they_were_written(tmp_path):
     assert [line.split(",0.")[0] for line in lines] == ['007,1.50,"a,b"', "008,-2,", '009,3e0,""']
 
 
-def test_csv_cells_get_types_where_the_target_has_them(tmp_path):
-    rows = ["id,n,x,all,mixed,none,z", "007,1,1.5,2,3,,0.5", "008,-2,,3,x,,1", "010,30000000000,2e3,4,5,,2"]
-    (tmp_path / "in.csv").write_text("\n".join(rows) + "\n")
-    Score(Keyed(), ["z"]).run(Table(tmp_path / "in.csv"), Table(tmp_path / "out.parquet"))
-    out = pl.read_parquet(tmp_path / "out.parquet")
-    assert out.drop(pl.selectors.starts_with("ploc")).to_dict(as_series=False) == {
-        "id": ["007", "008", "010"],
-        "n": [1, -2, 30_000_000_000],
-        "x": [1.5, None, 2000.0],
-        "all": [2, 3, 4],
-        "mixed": ["3", "x", "5"],
-        "none": [None, None, None],
-        "z": [0.5, 1.0, 2.0],
-    }
+@pytest.mark.parametrize(
+    ("cells", "typed"),
+    [
+        (["0", "-2", "", "9223372036854775807"], [0, -2, None, 2**63 - 1]),
+        (["1.5", "", "2e3", "-1e-05", "3"], [1.5, None, 2000.0, -1e-05, 3.0]),
+        (["0.30000000000000004", "-0.0", "1.0E300"], [0.30000000000000004, -0.0, 1e300]),
+        *(
+            (["1", cell], None)
+            for cell in (
+                "007",
+                "+5",
+                "1.10",
+                ".5",
+                "1.",
+                " 1",
+                "1_0",
+                "0x1",
+                "nan",
+                "NaN",
+                "inf",
+                "-inf",
+                "x",
+            )
+        ),
+        (["1", "12345678901234567891"], None),  # beyond 64 bits
+        (["1.5", "9007199254740993"], None),  # beyond a float's 53
+        (["1", "0.123456789012345678"], None),
+        (["1", "1e999"], None),
+        (["1", "1e-999"], None),
+        (["", ""], None),
+    ],
+)
+@pytest.mark.parametrize("target", ["parquet", "ndjson"])
+def test_csv_columns_become_numbers_only_where_they_lose_nothing(tmp_path, cells, typed, target):
+    rows = pl.DataFrame(
+        {"c": [cell or None for cell in cells], "z": ["0.50", "+1", "2", "3", "4"][: len(cells)]}
+    )
+    out = score(tmp_path, rows, source="csv", target=target)
+    same = out["c"].to_list(), [str(value) for value in out["c"]]
+    expected = typed or rows["c"].to_list()
+    assert same == (expected, [str(value) for value in expected])
+    assert out["z"].to_list() == [0.5, 1.0, 2.0, 3.0, 4.0][: len(cells)]  # said to be numbers
+
+
+@pytest.mark.parametrize("target", WRITE)
+def test_a_key_is_its_text_whatever_the_answers_are_written_to(tmp_path, target):
+    rows = pl.DataFrame({"k": ["1.5", "+5", "5", "007", "nan", "1.5"], "z": [1.0] * 6})
+    keyed = Keyed(by="k")
+    out = score(tmp_path, rows, keyed, source="csv", target=target)
+    assert list(keyed.centers) == ["1.5", "+5", "5", "007", "nan"]
+    assert out["ploc_count"].to_list() == [0, 0, 0, 0, 0, 1]
+    if target in ("parquet", "ndjson"):
+        assert out["k"].to_list() == rows["k"].to_list()
+
+
+@pytest.mark.parametrize("header", ["a,a,z", "z,a,z", "a,,,z", '"a",a_duplicated_0,z,a_duplicated_0'])
+def test_two_columns_of_one_name_are_refused(tmp_path, header):
+    (tmp_path / "in.csv").write_text(f"{header}\n{','.join('1' * len(header.split(',')))}\n")
+    with pytest.raises(ValueError, match=r"in\.csv has two columns '\w*'; give each a name of its own"):
+        Score(Keyed(), ["z"]).run(Table(tmp_path / "in.csv"), Table(tmp_path / "out.csv"))
+    assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
+    (tmp_path / "in.csv").write_text("a,a_duplicated_0,z\n1,2,3\n")  # a name like any other
+    assert Table(tmp_path / "in.csv").schema().names() == ["a", "a_duplicated_0", "z"]
+
+
+@pytest.mark.parametrize("name", ["rows[1]", "*", "row?1", "x{1,2}", "~"])
+@pytest.mark.parametrize("kind", WRITE)
+def test_a_file_name_is_no_pattern(tmp_path, monkeypatch, name, kind):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir()
+    WRITE[kind](pl.DataFrame({"z": [7.0]}), tmp_path / name / f"rows1.{kind}")
+    with (tmp_path / name / f"{name}.{kind}").open("wb") as file:
+        WRITE[kind](pl.DataFrame({"z": [1.0, 2.0]}), file)
+    source = Table(f"{name}/{name}.{kind}")
+    assert Score(Keyed(), ["z"]).run(source, Table(f"out.{kind}")) == 2
+    assert READ[kind](f"out.{kind}")["z"].to_list() == [1.0, 2.0]
+    z, *_ = stream_of(source, "z", proba=False, label=None, by=None, order_by=None)
+    assert z.tolist() == [1.0, 2.0]
 
 
 @given(
@@ -140,7 +210,7 @@ def test_a_state_goes_on_where_it_ended(tmp_path):
     keyed = Keyed(by="tenant")
     halves = [score(tmp_path, part, keyed) for part in (ROWS[:200], ROWS[200:])]
     whole = score(tmp_path, ROWS, by="tenant")
-    assert_frame_equal(pl.concat(halves), whole, rel_tol=0, abs_tol=1e-15)
+    assert_frame_equal(pl.concat(halves), whole, check_exact=True)
     assert keyed.lines == N
 
 
@@ -218,6 +288,9 @@ def test_columns_of_other_kinds_are_refused(tmp_path):
         (["10", "9", "-3"], [2, 1, 0]),
         (["1e3", "9.5", "10"], [2, 0, 1]),
         (["1700000000000000001", "1700000000000000002", "1700000000000000000"], [1, 2, 0]),
+        (["18446744073709551613", "18446744073709551611", "18446744073709551612"], [2, 0, 1]),
+        (["1700000000.123456789", "1700000000.123456788", "1e3"], [2, 1, 0]),
+        (["0.30000000000000004", "1e-05", "0.3"], [2, 0, 1]),
         (["2024-03-01", "2023-12-31", "2024-02-29"], [2, 0, 1]),
         (["2024-03-01T10:00:00Z", "2024-03-01 09:59:59.5", "2024-03-01T09:59:59Z"], [2, 1, 0]),
     ],
@@ -231,6 +304,10 @@ def test_text_in_the_order_column_is_numbers_or_iso_times(tmp_path, times, ranks
     ("times", "message"),
     [
         (["1", "2", "x"], "the order 'when' of row 3 is 'x'"),
+        (["1.5", "nan", "0.5"], "the order 'when' of row 2 is 'nan'; every row needs a finite number"),
+        (["1.5", "0.5", "-inf"], "the order 'when' of row 3 is '-inf'"),
+        (["1e-9", "1.123456789012345678"], r"the order 'when' of row 1 is '1e-9'"),
+        (["1", "123456789012345678901"], "row 2 is '123456789012345678901'; .* at most 20 digits"),
         (["01/02/2024", "02/02/2024"], "the order 'when' of row 1 is '01/02/2024'"),
         (["2024-01-01", None], "the order 'when' of row 2 is empty"),
         (["2024-01-01T00:00:00+02:00"], r"is '2024-01-01T00:00:00\+02:00'"),
@@ -238,8 +315,9 @@ def test_text_in_the_order_column_is_numbers_or_iso_times(tmp_path, times, ranks
 )
 def test_an_order_that_would_be_guessed_is_refused(tmp_path, times, message):
     rows = pl.DataFrame({"z": [1.0] * len(times), "when": times})
-    with pytest.raises(ValueError, match=message):
-        score(tmp_path, rows, source="csv", order_by="when")
+    for target in ("csv", "parquet"):
+        with pytest.raises(ValueError, match=message):
+            score(tmp_path, rows, source="csv", target=target, order_by="when")
     with pytest.raises(ValueError, match="the order 't' of row 2 is nan"):
         score(tmp_path, pl.DataFrame({"z": [1.0, 2.0], "t": [0.0, float("nan")]}), order_by="t")
 
