@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ploc_lab import methods
 from ploc_lab.data.corruptions import Corruption, Kind, find
 from ploc_lab.methods import OutputMethod
-from ploc_lab.study.code import digest
+from ploc_lab.study.code import digest, own
 
 SEEDS = (0, 1, 2, 3, 4)
 SIMULATION = "simulation"
@@ -20,6 +20,8 @@ ORACLE = "oracle_shift"
 Scalar = str | int | float | bool
 Options = tuple[tuple[str, Scalar], ...]
 Order = Literal["split", "time", "permuted", "sorted"]
+# What draws a stream's rows and plays a cell; what these import has its own say where it decides a result.
+PLAYS = ("ploc_lab.data.dataset", "ploc_lab.data.stream", "ploc_lab.study.work")
 # Code of ours that some cells rest on besides their method's: the making of images, a measure of its own.
 PICTURES = ("ploc_lab.data.corruptions", "ploc_lab.data.long_tail")
 MEASURES = {"multiclass": "ploc_lab.study.multiclass"}
@@ -181,7 +183,7 @@ def _ground(cell: Cell, facts: Facts) -> list[Any]:
         raise ValueError(
             f"no checkpoint of {cell.dataset}/{cell.backbone} for seeds {missing}: train them first"
         )
-    return [facts.data, [checkpoints[seed] for seed in cell.seeds], facts.network, _versions()]
+    return [facts.data, [checkpoints[seed] for seed in cell.seeds], facts.network, own(*PLAYS), _versions()]
 
 
 @cache

@@ -92,7 +92,7 @@ def propositions(z: Floats, y: NDArray[Any]) -> Row:
 def recovery(
     answer: Answer, z: Floats, y: NDArray[Any], changes: Sequence[int], new: NDArray[np.bool_]
 ) -> Row:
-    """How an origin follows a stream's changes: rows until it is nine tenths of the way to the next mean.
+    """How an origin follows a stream's changes: rows until it is within a tenth of the way of the next mean.
 
     `new` marks the rows of the second domain; the way is from the mean logit of the domain that is left
     to that of the one that comes, read off the centred logits and averaged over SMOOTH rows. A change that
@@ -110,7 +110,7 @@ def recovery(
         if len(way) < SMOOTH:
             continue
         smooth = np.convolve(way, np.full(SMOOTH, 1 / SMOOTH), mode="valid")
-        there = np.flatnonzero(smooth >= 0.9)
+        there = np.flatnonzero(np.abs(smooth - 1.0) <= 0.1)
         if len(there):
             rows.append(int(there[0]))
     after = np.concatenate([np.arange(c, min(c + AFTER, len(z))) for c in changes])

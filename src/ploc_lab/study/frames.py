@@ -41,10 +41,11 @@ def against(
 ) -> pl.DataFrame:
     """Each row with its differences (`d_<metric>`) to the reference on the same rows and checkpoint."""
     names = list(metrics)
+    same = [*on, "checkpoint"]
     base = cells.filter(pl.col("method") == reference).select(
-        *on, *(pl.col(name).alias(f"{reference}_{name}") for name in names)
+        *same, *(pl.col(name).alias(f"{reference}_{name}") for name in names)
     )
-    joined = cells.join(base.unique(list(on)), on=list(on), how="inner", nulls_equal=True)
+    joined = cells.join(base.unique(same), on=same, how="inner", nulls_equal=True)
     return joined.with_columns(
         (pl.col(name) - pl.col(f"{reference}_{name}")).alias(f"d_{name}") for name in names
     )

@@ -104,6 +104,9 @@ EDGES: dict[str, list[tuple[Change, Change]]] = {
         (moved("f1", -9e-4, method="sar", **FT), moved("f1", -1.1e-3, method="sar", **FT))
     ],
     "lame-identity": [
+        (moved("accuracy", 9e-9, method="lame", dataset="heloc", seed=1, **MLP),
+         lambda cells: moved("accuracy", -0.1, method="lame", dataset="heloc", seed=1, **MLP)(
+             moved("accuracy", 0.1, method="lame", dataset="heloc", seed=2, **MLP)(cells))),
         (moved("brier", 9e-9, method="lame", **TAB), moved("brier", 1.1e-8, method="lame", **TAB))
     ],
     "batch-terms-degenerate": [
@@ -205,6 +208,7 @@ EDGES: dict[str, list[tuple[Change, Change]]] = {
     "batch-pft3a-recovers": [
         (swept("pft3a", 2, -0.069), swept("pft3a", 2, -0.071)),
         (swept("pft3a", 256, -0.009), swept("pft3a", 256, -0.011)),
+        (swept("pft3a", 256, 0.009), swept("pft3a", 256, 0.011)),
     ],
     "batch-lame-destroys": [
         (swept("lame", 1024, 0.064), swept("lame", 1024, 0.066)),
@@ -344,6 +348,29 @@ def test_an_average_over_five_data_sets_needs_all_five(world, name):
     (entry,) = claims.ledger(world.filter(pl.col("dataset") != "assistments"), [CLAIMS[name]])
     assert entry.verdict == UNTESTABLE
     assert "ASSISTments" in entry.reason
+
+
+def test_a_part_of_an_average_is_no_average(world):
+    few = world.filter((pl.col("method") != "pft3a") | (pl.col("dataset") != "heloc"))
+    (entry,) = claims.ledger(few, [CLAIMS["table-1"]])
+    assert (entry.verdict, entry.reason) == (
+        UNTESTABLE, "of Table 1 only 168 of 189 means over five data sets are here"
+    )  # fmt: skip
+    few = world.filter((pl.col("method") != "ftat") | (pl.col("dataset") == "heloc"))
+    (entry,) = claims.ledger(few, [CLAIMS["ftat-margin"]])
+    assert entry.verdict == UNTESTABLE
+    assert "here +" in entry.reason
+
+
+def test_a_number_that_the_seeds_scatter_around_decides_nothing(world):
+    wide = stretched("positive_rate", 60.0, method="source", dataset="heloc", **MLP)(world)
+    (entry,) = claims.ledger(wide, [CLAIMS["heloc-underpredicts"]])
+    assert entry.verdict == UNTESTABLE
+    assert "scatter too much to tell" in entry.reason
+    wide = stretched("f1", 60.0, method="source", dataset="heloc", **MLP)(world)
+    (entry,) = claims.ledger(wide, [CLAIMS["table3-heloc"]])
+    assert (entry.verdict, entry.ours) == (HOLDS, "7 of 7 agree")
+    assert "too scattered to tell: Source F1" in entry.reason
 
 
 @pytest.mark.parametrize("name", ["significant-accuracy-f1", "significant-ece", "auroc-over-ftat"])

@@ -107,3 +107,10 @@ def test_a_missing_checkpoint_is_named():
 )
 def test_a_variant_says_what_differs_from_the_plain_protocol(changes, words):
     assert CELL.but(**changes).variant == words
+
+
+def test_the_code_that_draws_streams_and_plays_cells_counts(monkeypatch):
+    before = answer_key(CELL, FACTS)
+    assert set(cells.PLAYS) == {"ploc_lab.data.dataset", "ploc_lab.data.stream", "ploc_lab.study.work"}
+    monkeypatch.setattr(cells, "own", lambda *names: f"other code of {names}")
+    assert answer_key(CELL, FACTS) != before

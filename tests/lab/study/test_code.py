@@ -63,6 +63,14 @@ def test_what_is_not_imported_does_not_count(house):
     assert code.digest("ploc_lab.c") == before
 
 
+def test_a_module_of_its_own_does_not_rest_on_what_it_imports(house):
+    before = code.own("ploc_lab.a", "ploc_lab.c")
+    house("ploc_lab.b", "def f():\n    return 7\n")
+    assert code.own("ploc_lab.a", "ploc_lab.c") == before
+    house("ploc_lab.c", "N = 2\n")
+    assert code.own("ploc_lab.a", "ploc_lab.c") != before
+
+
 def test_a_module_without_source_is_refused(house):
     with pytest.raises(ValueError, match=r"'ploc_lab\.nowhere'"):
         code.digest("ploc_lab.nowhere")

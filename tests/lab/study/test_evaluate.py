@@ -106,8 +106,10 @@ def test_recovery_counts_rows_until_nine_tenths_of_the_way():
     walk = np.convolve(np.clip(np.arange(300) / 100, 0, 1), np.full(50, 1 / 50), mode="valid")
     assert row["recovery_rows"] == np.flatnonzero(walk >= 0.9)[0]
     assert row["recovered"] == 1
-    never = evaluate.recovery(answer(z), z, y, (change,), new)
-    assert (never["recovery_rows"], never["recovered"]) == (None, 0)
+    # an origin that stays at 0 while the mean logit goes from m to m + 2: behind both, between, beyond both
+    for m in (1.0, 0.0, -1.0, -3.0):
+        never = evaluate.recovery(answer(z + m), z + m, y, (change,), new)
+        assert (never["recovery_rows"], never["recovered"]) == (None, 0)
 
 
 def test_a_network_that_answers_one_number_has_nothing_to_recover_from():

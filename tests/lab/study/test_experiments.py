@@ -225,14 +225,44 @@ def test_trees_are_sources_like_others(gathered):
 def test_the_cost_of_a_row_is_measured_with_the_network(gathered):
     table = beyond.tables(gathered)["cost"]
     assert (table["us_per_row"] > 0).all()
-    assert set(table.filter(pl.col("method") == "source")["times_source"]) == {1.0}
+    times = table.filter(pl.col("method") == "source")["times_source"]
+    assert times.to_list() == pytest.approx([1.0] * len(times))
     assert table.filter(pl.col("method") == "ploc")["state"].max() <= 3
 
 
 def test_a_cell_of_a_drifting_stream_tells_how_it_recovered(gathered):
     table = beyond.tables(gathered)["drift"]
     assert set(table["draw"]) == {"abrupt", "gradual", "recurring"}
-    assert table["recovered"].is_between(0, 1).all()
+    follows = pl.col("method").is_in(beyond.FOLLOWING)
+    assert table.filter(follows)["recovered"].is_between(0, 1).all()
+    assert (
+        table.filter(~follows).select("recovery_rows", "recovered").null_count().row(0)
+        == (table.filter(~follows).height,) * 2
+    )
+
+
+def test_a_quick_run_in_the_same_store_changes_no_table(gathered):
+    """Cells of the same questions at a smaller limit, and prefixes that are the whole stream again."""
+    drawn = pl.col("draw").is_not_null() & pl.col("draw").is_in(["prior", "abrupt", "gradual", "recurring"])
+    quick = gathered.filter(drawn).with_columns(
+        n=pl.col("n") // 2, limit=pl.col("n") // 2, accuracy=pl.lit(0.0), id=pl.lit("quick")
+    )
+    longer = gathered.filter(pl.col("measure") == "propositions").with_columns(
+        limit=pl.lit(10**6, pl.Int64), id=pl.lit("longer")
+    )
+    both = pl.concat([quick, longer.with_columns(limit=pl.col("n")), gathered], how="diagonal_relaxed")
+    for room, title in ((prior_shift, "prior_shift"), (beyond, "drift"), (theory, "propositions")):
+        assert room.tables(both)[title].equals(room.tables(gathered)[title]), title
+
+
+def test_a_difference_is_taken_between_answers_of_one_network(gathered):
+    rows = frames.plain(gathered)
+    stale = rows.filter(pl.col("method") == "source").with_columns(
+        accuracy=pl.lit(0.0), checkpoint=pl.lit("of other weights")
+    )
+    both = pl.concat([stale, rows])
+    kept = frames.against(both).filter(pl.col("checkpoint") != "of other weights")
+    assert kept.equals(frames.against(rows))
 
 
 def test_names_that_are_not_experiments_are_refused():

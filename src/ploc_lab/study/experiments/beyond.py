@@ -34,6 +34,8 @@ DRIFTED = (
     "em_prequential",
     "prior_ratio",
 )
+# Of these, whose scores are z less an origin: only an origin can follow the mean logit.
+FOLLOWING = ("ploc", "ploc_ema01", "ploc_ema20", "ploc_window100", "ploc_huber", "ploc_median")
 DRIFT_SAMPLES = (0, 1, 2)
 CONTROLS = (
     "source",
@@ -109,7 +111,9 @@ def orders(cells: pl.DataFrame) -> pl.DataFrame:
 
 def drift(cells: pl.DataFrame) -> pl.DataFrame:
     """Drifting streams: metrics over all rows and right after changes, and rows until the origin follows."""
-    rows = frames.against(cells.filter(pl.col("measure") == "recovery"))
+    rows = frames.whole(frames.against(cells.filter(pl.col("measure") == "recovery"))).with_columns(
+        pl.when(pl.col("method").is_in(FOLLOWING)).then(pl.col("recovery_rows", "recovered"))
+    )
     over = ("accuracy", "balanced_accuracy", "ece", "nll")
     columns = [
         *over,

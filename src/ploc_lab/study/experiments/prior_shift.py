@@ -26,7 +26,7 @@ def cells(grid: Grid) -> list[Cell]:
 
 def tables(cells: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Means at each rate over the paper's tasks at hand, backbones, checkpoints and samples; by data set."""
-    rows = cells.filter(pl.col("draw") == "prior", pl.col("backbone").is_in(BACKBONES))
+    rows = frames.whole(cells.filter(pl.col("draw") == "prior", pl.col("backbone").is_in(BACKBONES)))
     over = frames.paper_only(rows)
     table = frames.means(over, ["rate", "method"], METRICS)
     by = frames.means(rows, ["dataset", "backbone", "rate", "method"], METRICS)

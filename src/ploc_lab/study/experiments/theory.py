@@ -35,14 +35,19 @@ def tables(cells: pl.DataFrame) -> dict[str, pl.DataFrame]:
 
 def propositions(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows that deferred PLOC moved (Proposition 1: none), PLOC's drift and its bound (Proposition 2)."""
-    table = rows.group_by("dataset", "backbone", "n", maintain_order=True).agg(
-        pl.col("rank_changes", "rank_changes_sigmoid").max(),
-        (pl.col("auroc_deferred") - pl.col("auroc_source")).abs().max().alias("auroc_deferred_gap"),
-        pl.col("drift").mean(),
-        pl.col("drift").max().alias("drift_max"),
-        pl.col("drift_bound").mean(),
-        (pl.col("drift") <= pl.col("drift_bound")).all().alias("bound_holds"),
-        pl.len().alias("seeds"),
+    # A prefix longer than the stream is the stream.
+    table = (
+        frames.once(rows)
+        .group_by("dataset", "backbone", "n", maintain_order=True)
+        .agg(
+            pl.col("rank_changes", "rank_changes_sigmoid").max(),
+            (pl.col("auroc_deferred") - pl.col("auroc_source")).abs().max().alias("auroc_deferred_gap"),
+            pl.col("drift").mean(),
+            pl.col("drift").max().alias("drift_max"),
+            pl.col("drift_bound").mean(),
+            (pl.col("drift") <= pl.col("drift_bound")).all().alias("bound_holds"),
+            pl.len().alias("seeds"),
+        )
     )
     return frames.in_order(table.sort("dataset", "n"), backbone=BACKBONES).sort(
         "dataset", maintain_order=True
