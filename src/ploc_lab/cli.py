@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import polars as pl
 from cyclopts import App
 from rich.console import Console
 
@@ -33,6 +34,9 @@ def main() -> None:
         app()
     except (ValueError, OSError) as error:
         print(f"ploc-lab: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    except pl.exceptions.PolarsError as error:  # its message has many lines, the first says what is wrong
+        print(f"ploc-lab: {str(error).partition(chr(10))[0]}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     except KeyboardInterrupt:
         print("ploc-lab: interrupted; the same command goes on from what was done", file=sys.stderr)  # noqa: T201

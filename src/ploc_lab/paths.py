@@ -19,7 +19,7 @@ def data_root() -> Path:
 
 def work_root() -> Path:
     """Folder of caches, checkpoints and cells: `$PLOC_WORK`, else `work` where the command runs."""
-    return Path(os.environ.get("PLOC_WORK") or "work").expanduser()
+    return Path(os.environ.get("PLOC_WORK") or "work").expanduser().absolute()
 
 
 def _user_cache() -> Path:

@@ -20,6 +20,11 @@ cli.main()
     ("error", "code", "said"),
     [
         ("KeyboardInterrupt", 130, "interrupted; the same command goes on from what was done"),
+        (
+            "__import__('polars').exceptions.ColumnNotFoundError('no column mu\\n\\nResolved plan')",
+            2,
+            "no column mu",
+        ),
         ("ValueError('no data set is called helok')", 2, "no data set is called helok"),
     ],
 )

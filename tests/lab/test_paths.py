@@ -29,4 +29,4 @@ def test_work_root_is_the_variable_else_work_here(monkeypatch, tmp_path):
     monkeypatch.setenv("PLOC_WORK", str(tmp_path))
     assert paths.work_root() == tmp_path
     monkeypatch.delenv("PLOC_WORK")
-    assert paths.work_root() == Path("work")
+    assert paths.work_root() == Path.cwd() / "work"

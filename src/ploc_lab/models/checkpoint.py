@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
-from contextlib import contextmanager
+import logging
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import safetensors.torch
 import torch
 
+from ploc_lab.files import whole
 from ploc_lab.models.backbones import build
 from ploc_lab.models.network import Network
-from ploc_lab.models.training import deterministic
+from ploc_lab.models.training import deterministic, fresh
 from ploc_lab.models.trees import ENSEMBLES, Trees
+from ploc_lab.study.code import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -32,6 +35,9 @@ ROWS, IMAGES = 8192, 256
 """Rows of one forward pass: enough to keep the processor busy, few enough for any memory."""
 WIDE = 1024
 """From so many columns on, rows are images."""
+SEAL = hashlib.sha256().digest_size
+"""Bytes at the end of a cached array's file: the hash of those before them."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,16 +109,9 @@ class Checkpoint:
                 f"not on {ds.name} with fingerprint {ds.fingerprint}: train one on the data at hand"
             )
         part = ds.part(split)
-        path = self.folder / f"{what}-{split}-{self.sha[:12]}.npy"
-        if path.exists():
-            try:
-                kept: NDArray[Any] = np.load(path, allow_pickle=False)
-            except (ValueError, EOFError) as error:
-                raise ValueError(
-                    f"{path} can't be read ({error}): delete it, it will be computed again"
-                ) from error
-            if len(kept) != len(part):
-                raise ValueError(f"{path} has {len(kept)} rows and {split} has {len(part)}: delete the file")
+        code = _code(type(self.model).__module__)
+        path = self.folder / f"{what}-{split}-{self.sha[:12]}-{code[:12]}.npy"
+        if (kept := _read(path)) is not None:
             return kept
         starts = range(0, len(part), ROWS)
         values = np.concatenate([compute(part.rows(slice(start, start + ROWS))) for start in starts])
@@ -122,8 +121,7 @@ class Checkpoint:
             raise ValueError(
                 f"{what} of row {row} of {ds.name}/{split} are {values[row]}: the model is no use"
             )
-        with whole(path) as temporary, temporary.open("wb") as file:
-            np.save(file, values, allow_pickle=False)
+        _write(path, values)
         return values
 
 
@@ -170,7 +168,8 @@ def load(folder: Path) -> Checkpoint:
         raise ValueError(f"{folder / CARD} says that its own sha256 is {stated}, it is {actual}: {remedy}")
     if card["network"] in ENSEMBLES:
         return Checkpoint(folder, card, ENSEMBLES[card["network"]].load(content))
-    net = build(card["network"], card["d"], card["classes"], **card["options"])
+    # Made as if to be trained: a bare `build` would draw from the generator that another thread has seeded.
+    net = fresh(lambda: build(card["network"], card["d"], card["classes"], **card["options"]), 0).net
     net.load_state_dict(safetensors.torch.load(content))
     return Checkpoint(folder, card, net.eval().requires_grad_(requires_grad=False))
 
@@ -185,12 +184,29 @@ def _digest(card: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
 
 
-@contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """A temporary name that becomes `path` when the block ends well, so that no half file is ever seen."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+@cache
+def _code(module: str) -> str:
+    """A hash of what turns weights into outputs: the network's code and the versions that run it."""
+    stated = f"{digest(module)} numpy {np.__version__} torch {torch.__version__}"
+    return hashlib.sha256(stated.encode()).hexdigest()
+
+
+def _write(path: Path, values: NDArray[Any]) -> None:
+    buffer = io.BytesIO()
+    np.save(buffer, values, allow_pickle=False)
+    content = buffer.getvalue()
+    with whole(path) as temporary:
+        temporary.write_bytes(content + hashlib.sha256(content).digest())
+
+
+def _read(path: Path) -> NDArray[Any] | None:
+    """A cached array; None where there is none, or where the bytes are not those that were written."""
+    if not path.exists():
+        return None
+    kept = path.read_bytes()
+    content, seal = kept[:-SEAL], kept[-SEAL:]
+    if hashlib.sha256(content).digest() != seal:
+        _log.warning("%s is damaged: its bytes are not those that were written; it is computed anew", path)
+        return None
+    array: NDArray[Any] = np.load(io.BytesIO(content), allow_pickle=False)
+    return array

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ploc_lab.models.checkpoint import whole
+from ploc_lab.files import whole
 
 if TYPE_CHECKING:
     from pathlib import Path

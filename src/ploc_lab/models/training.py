@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +27,9 @@ PLACES = 5
 """Seeds in one lockstep stack. A seed always trains in its own place of its own five, so that its bytes
 do not depend on which others were asked for: a matrix product may round differently in another place."""
 
+ALONE = threading.RLock()
+"""torch's global generator, its threads and its kernels are the process's: one thread at a time sets them."""
+
 Tick = Callable[[], None]
 
 
@@ -47,7 +51,7 @@ def fresh(make: Callable[[], Network], seed: int) -> Fresh:
     """Initialise one network from its seed and from nothing else."""
     if seed < 0:
         raise ValueError(f"a seed is a whole number from 0 on, not {seed}")
-    with torch.random.fork_rng(devices=[]):
+    with ALONE, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = make()
         shuffler = torch.Generator()
@@ -85,14 +89,15 @@ def deterministic() -> Iterator[None]:
     """One thread and deterministic kernels: the number of threads decides how float sums are cut."""
     # cuBLAS is deterministic only with a workspace of its own.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(strict)
+    with ALONE:
+        threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+        torch.set_num_threads(1)
+        torch.use_deterministic_algorithms(True)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+            torch.use_deterministic_algorithms(strict)
 
 
 def _alone(member: Fresh, source: Source, recipe: Recipe, tick: Tick) -> None:

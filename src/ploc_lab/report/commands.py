@@ -26,7 +26,8 @@ CELLS = "cells.parquet"
 NEEDED = (
     "id", "dataset", "backbone", "seed", "method", "batch", "variant", "n", "limit", "accuracy",
     "balanced_accuracy", "f1", "auroc", "ece", "nll", "brier", "n_adapted", "n_nan", "measure", "order",
-    "draw", "rate", "stand_in",
+    "draw", "rate", "stand_in", "base_rate", "positive_rate", "mu", "steps", "state", "skipped", "checkpoint",
+    "data",
 )  # fmt: skip
 SHOWN = ("streams", "main", "deferred", "per_dataset_", "main_other")
 """Tables that the terminal shows, by how their names begin; those of data that aren't the paper's alone."""

@@ -63,6 +63,11 @@ def run(
     chosen = _split(only) or experiments.NAMES
     grid = _grid(datasets, backbones, methods, seeds=seeds, limit=limit, slow_limit=slow_limit)
     cells = experiments.cells(grid, chosen)
+    if not cells:
+        raise ValueError(
+            f"nothing to run: of {', '.join(grid.datasets)} with these backbones and methods, "
+            f"{', '.join(chosen)} ask no cell; `ploc-lab status` with the same words counts them"
+        )
     store = _store()
     lost = _answered(out) - {cell.id for cell in cells}
     if lost and (lost := lost - store.questions()):
@@ -74,9 +79,10 @@ def run(
     gathered = store.gather(outcome.keys)
     if gathered.height:
         write_tables(gathered, out, chosen)
+    written = f"has {gathered.height} rows" if gathered.height else "was not written: no cell is done"
     console.print(
         f"{outcome.done} cells done, {outcome.before} were done before, {len(outcome.failures)} failed; "
-        f"{out / 'cells.parquet'} has {gathered.height} rows",
+        f"{out / 'cells.parquet'} {written}",
         highlight=False,
     )
     if not outcome.ok:

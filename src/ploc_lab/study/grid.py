@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ploc_lab import data, methods
+from ploc_lab import data, methods, models
 from ploc_lab.study.cell import ORACLE, SEEDS, Cell, Options, forward_only
 
 BACKBONES = ("mlp", "ft_transformer", "tab_transformer")
@@ -50,11 +50,15 @@ class Grid:
     def __post_init__(self) -> None:
         for what, chosen, known in (
             ("data set", self.datasets, data.names()),
+            ("backbone", self.backbones, (*models.names(), "cnn")),
             ("method", self.methods, (*methods.names(), ORACLE)),
         ):
             strangers = [name for name in chosen if name not in known]
             if strangers:
                 raise ValueError(f"no {what} is called {strangers[0]!r}; there are: {', '.join(known)}")
+        for what, rows in (("limit", self.limit), ("slow_limit", self.slow_limit)):
+            if rows is not None and rows < 1:
+                raise ValueError(f"{what} must be at least 1 row, got {rows}; leave it out for whole streams")
 
     def cell(self, dataset: str, backbone: str, method: str, **fields: Any) -> Cell:
         """A cell of this grid, its stream cut where the grid cuts it."""

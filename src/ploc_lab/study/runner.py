@@ -20,6 +20,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from ploc_lab import files, paths
 from ploc_lab.study.cell import SIMULATION, Cell, Facts, forward_only, key
 from ploc_lab.study.store import Store
 from ploc_lab.study.work import Failure, perform, prepare
@@ -28,6 +29,10 @@ GROUP = 24  # forward-only cells of one (data set, backbone) that share one task
 FORWARD = 200.0  # what such a cell weighs in the estimate, in singleton steps of an MLP
 POLL = 0.5
 DIED = "the worker process died on this cell: killed, or out of memory"
+ASTRAY = (
+    "its worker says it is done, but it is not in {}: give this machine and all workers one shared work "
+    "folder, PLOC_WORK as an absolute path"
+)
 
 
 class Pool(NamedTuple):
@@ -61,14 +66,16 @@ def run(cells: Iterable[Cell], store: Store, pool: Pool, console: Console | None
     """
     grid = list(dict.fromkeys(cells))
     store.sweep()
+    for name in ("answers", "checkpoints"):
+        files.sweep(paths.work_root() / name)
     return _Run(grid, store, pool, console or Console(stderr=True)).go()
 
 
 def local(workers: int | None = None) -> Pool:
     """Processes on this machine, one thread each."""
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}; leave it out for one a processor")
     width = workers or max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
-    if width < 1:
-        raise ValueError(f"workers must be at least 1, got {width}")
     return Pool(partial(_processes, width), width, _stop)
 
 
@@ -221,6 +228,9 @@ class _Run:
             for failure in result:
                 self._fail(failure.cell, failure.error)
             self._count(task)
+            for cell in task.cells:
+                if self.outcome.keys[cell.id] in self.pending:
+                    self._fail(cell, ASTRAY.format(self.store.root))
         return False
 
     def _mend(self, executor: Executor) -> Executor:
@@ -257,9 +267,10 @@ class _Run:
             self._fail(cell, DIED)
 
     def _count(self, task: _Task) -> None:
+        stored = self.store.keys()  # a listing: shared file systems remember for a while what wasn't there
         for cell in task.cells:
             name = self.outcome.keys[cell.id]
-            if name in self.pending and self.store.has(name):
+            if name in self.pending and name in stored:
                 self.pending.discard(name)
                 self.outcome.done += 1
 

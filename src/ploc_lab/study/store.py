@@ -1,12 +1,17 @@
 """The result store: one parquet file a cell, written whole or not at all."""
 
 import io
-import os
-import socket
-from collections.abc import Mapping
+import logging
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
+
+from ploc_lab import files
+
+LATEST = sys.maxsize  # newer than any file: what counts
+_log = logging.getLogger(__name__)
 
 
 class Store:
@@ -20,7 +25,8 @@ class Store:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = Path(root)
+        self.root = Path(root).absolute()  # workers may run in another folder
+        self._said: set[str] = set()
 
     def path(self, key: str) -> Path:
         """Where a cell's file is, or will be."""
@@ -36,7 +42,7 @@ class Store:
 
     def questions(self) -> set[str]:
         """The ids of all questions that some cell answers."""
-        return {str(pl.read_parquet(self.path(key), columns=["id"])["id"][0]) for key in self.keys()}
+        return {str(rows["id"][0]) for _, rows in self._readable()}
 
     def read(self, key: str) -> pl.DataFrame:
         """The rows of a cell, one a seed."""
@@ -49,69 +55,61 @@ class Store:
         replace_file(self.path(key), buffer.getvalue())
 
     def sweep(self) -> int:
-        """Remove what writers that are no longer alive on this machine left half-written; how many files."""
-        here = socket.gethostname()
-        left = [path for path in self.root.glob(".*.tmp") if _dead(path, here)]
-        for path in left:
-            path.unlink(missing_ok=True)
-        return len(left)
+        """Remove cells that can't be read and what dead writers left half-written; how many files."""
+        damaged = self.keys() - {key for key, _ in self._readable()}
+        for key in damaged:
+            self.path(key).unlink(missing_ok=True)
+        self._said -= damaged
+        return len(damaged) + files.sweep(self.root)
 
     def gather(self, current: Mapping[str, str] | None = None) -> pl.DataFrame:
         """All cells in one frame, one row per cell and seed, in an order of their own.
 
         A question may have been answered under several keys (older code, other data): `current` maps a cell's
-        id to the key that counts; of the others the latest counts.
+        id to the key that counts, and those cells come first. Of the others the latest counts; they follow
+        from the newest to the oldest, so that the first of two like rows is the one to keep.
         """
-        current = current or {}
+        counts = current or {}
         newest: dict[str, tuple[int, str, pl.DataFrame]] = {}
-        for key in sorted(self.keys()):
-            rows = self.read(key)
+        for key, rows in self._readable():
             cell = rows["id"][0]
-            if cell in current:
-                if current[cell] == key:
-                    newest[cell] = (0, key, rows)
+            if cell in counts:
+                if counts[cell] == key:
+                    newest[cell] = (LATEST, key, rows)
                 continue
             entry = (self.path(key).stat().st_mtime_ns, key, rows)
             if cell not in newest or newest[cell][:2] < entry[:2]:
                 newest[cell] = entry
         if not newest:
             return pl.DataFrame()
-        frames = [rows.with_columns(pl.lit(key).alias("key")) for _, key, rows in newest.values()]
-        return _sorted(pl.concat(frames, how="diagonal_relaxed"))
+        frames = [
+            rows.with_columns(pl.lit(key).alias("key"), pl.lit(-time if counts else 0).alias("age"))
+            for time, key, rows in newest.values()
+        ]
+        return _sorted(pl.concat(frames, how="diagonal_relaxed")).drop("age")
+
+    def _readable(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Every cell that can be read, by key; one that can't be counts as absent and is said once."""
+        for key in sorted(self.keys()):
+            try:
+                yield key, self.read(key)
+            except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+                if key not in self._said:
+                    why = str(error).partition("\n")[0]
+                    _log.warning("cell %s can't be read (%s); the next run does it anew", self.path(key), why)
+                    self._said.add(key)
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never a part, whatever dies."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp"
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with files.whole(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
     by = [
         name
-        for name in ("dataset", "backbone", "method", "batch", "variant", "limit", "id", "seed")
+        for name in ("age", "dataset", "backbone", "method", "batch", "variant", "limit", "id", "seed")
         if name in rows
     ]
     return rows.sort(by, nulls_last=False)
-
-
-def _dead(path: Path, here: str) -> bool:
-    host, _, pid = path.name.removesuffix(".tmp").rpartition(".")
-    if not host.endswith(f".{here}"):
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False

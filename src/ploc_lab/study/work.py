@@ -2,9 +2,12 @@
 
 import io
 import json
+import logging
 import threading
 import time
 import traceback
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -53,6 +56,7 @@ CORE = {
 COST_ROWS = 500
 _TRACING = threading.Lock()  # torch traces a step's graph through state of the whole process
 CAP = 20_000  # rows of a stream at a set positive rate, at most
+_log = logging.getLogger(__name__)
 SMALL = 2_000  # shorter target splits are drawn with replacement, as the paper does for ASSISTments
 
 
@@ -181,7 +185,7 @@ class Bench:
         return self.ds.stream(
             order="permuted",
             seed=cell.draw.seed,
-            limit=cell.limit or CAP,
+            limit=min(cell.limit or CAP, CAP),
             positive_rate=cell.draw.rate,
             replace=len(self.ds.part("ood_test")) < SMALL,
         )
@@ -298,7 +302,7 @@ def _adapted(cell: Cell, bench: Bench, facts: Facts) -> Played:
     stream = bench.stream(cell)
     logits = [bench.logits(seed, bench.pools(cell))[stream.index] for seed in cell.seeds]
     path = paths.work_root() / "answers" / f"{answer_key(cell, facts)}.npz"
-    if not path.exists():
+    if not _whole(path):
         nets = [net for seed in cell.seeds if (net := bench.checkpoint(seed).net) is not None]
         if len(nets) < len(cell.seeds):
             raise ValueError(
@@ -349,8 +353,20 @@ def _keep(path: Path, results: Sequence[tuple[Answer, dict[str, Any]]], seconds:
     replace_file(path, buffer.getvalue())
 
 
+def _whole(path: Path) -> bool:
+    """Whether answers are kept and can be read; damaged ones are said, and computed anew."""
+    if not path.exists():
+        return False
+    try:
+        _kept(path)
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        _log.warning("%s is damaged (%s); it is computed anew", path, error)
+        return False
+    return True
+
+
 def _kept(path: Path) -> tuple[list[Answer], list[dict[str, Any]], float]:
-    with np.load(path, allow_pickle=False) as file:
+    with path.open("rb") as content, np.load(content, allow_pickle=False) as file:
         reports = json.loads(str(file["reports"]))
         answers = [Answer(*(file[f"{name}{k}"] for name in Answer._fields)) for k in range(len(reports))]
         return answers, reports, float(file["seconds"])

@@ -1,11 +1,14 @@
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from ploc_lab import data, models
-from ploc_lab.models import load
+from ploc_lab.models import checkpoint, load
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +69,13 @@ def test_the_head_turns_features_into_logits(ds, trained):
     np.testing.assert_allclose(z, found.logits(ds, "id_test"), rtol=1e-5, atol=1e-6)
 
 
+def test_loading_draws_nothing_from_the_generator_of_others(trained):
+    found = trained("mlp")
+    before = torch.get_rng_state()
+    load(found.folder)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_trees_have_neither_net_nor_features(ds, trained):
     found = trained("lightgbm")
     assert found.net is None
@@ -111,17 +121,48 @@ def test_half_a_card_is_refused(trained, text):
         load(found.folder)
 
 
-def test_a_broken_cache_is_refused(ds, trained):
+@pytest.mark.parametrize("damage", ["empty", "truncated", "ones"])
+def test_a_damaged_cache_is_said_and_computed_anew(ds, trained, damage, caplog):
     found = trained("mlp")
-    found.logits(ds, "id_test")
+    z = found.logits(ds, "id_test")
     (cached,) = found.folder.glob("logits-id_test-*.npy")
     whole = cached.read_bytes()
-    cached.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"can't be read .* delete it"):
-        found.logits(ds, "id_test")
-    np.save(cached, np.zeros(3))
-    with pytest.raises(ValueError, match="has 3 rows and id_test has 1781"):
-        found.logits(ds, "id_test")
+    if damage == "ones":
+        np.save(cached, np.ones(len(z)))
+    else:
+        cached.write_bytes(whole[: len(whole) // 2 if damage == "truncated" else 0])
+    np.testing.assert_array_equal(found.logits(ds, "id_test"), z)
+    assert f"{cached} is damaged" in caplog.text
+    assert cached.read_bytes() == whole
+
+
+@pytest.mark.parametrize("what", ["digest", "numpy"])
+def test_other_code_or_versions_do_not_take_over_the_cache(ds, trained, what, monkeypatch):
+    found = trained("mlp")
+    found.features(ds, "id_test")
+    checkpoint._code.cache_clear()
+    if what == "digest":
+        monkeypatch.setattr(checkpoint, "digest", lambda module: f"{module}, edited")
+    else:
+        monkeypatch.setattr(np, "__version__", "another")
+    found.features(ds, "id_test")
+    checkpoint._code.cache_clear()
+    assert len(list(found.folder.glob("features-id_test-*.npy"))) == 2
+
+
+def test_threads_may_cache_the_same_at_once(ds, trained, monkeypatch):
+    found, both = trained("mlp"), threading.Barrier(2)
+    write_bytes = Path.write_bytes
+
+    def together(path: Path, content: bytes) -> int:
+        written = write_bytes(path, content)
+        both.wait(10)
+        return written
+
+    monkeypatch.setattr(Path, "write_bytes", together)
+    with ThreadPoolExecutor(2) as threads:
+        one, two = threads.map(lambda _: found.logits(ds, "id_test"), range(2))
+    np.testing.assert_array_equal(one, two)
 
 
 def test_nothing_unfinished_is_left_behind(ds, trained):

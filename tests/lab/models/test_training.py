@@ -1,3 +1,5 @@
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -109,6 +111,19 @@ def test_a_seed_decides_initialisation_and_shuffling_and_nothing_else_does():
     assert torch.equal(*draw)
     other = fresh(lambda: build("mlp", D), 8)
     assert not torch.equal(weights(first.net), weights(other.net))
+
+
+def test_threads_train_what_one_thread_does():
+    recipe = replace(find("mlp"), **SHORT)
+    expected = [weights(net) for net in alone(recipe, range(8))]
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            found = list(threads.map(lambda seed: weights(alone(recipe, [seed])[0]), range(8)))
+    finally:
+        sys.setswitchinterval(switching)
+    assert [torch.equal(one, other) for one, other in zip(found, expected, strict=True)] == [True] * 8
 
 
 def test_the_callers_generator_and_threads_are_left_alone():

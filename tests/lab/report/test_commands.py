@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from ploc_lab.cli import app
-from ploc_lab.report import claims
+from ploc_lab.report import claims, commands, tables
 from ploc_lab.study.commands import write_tables
+from ploc_lab.study.work import CORE
 
 
 def call(*words: str) -> None:
@@ -94,6 +95,22 @@ def test_cells_that_are_none_are_refused(tmp_path, content, message):
         pl.DataFrame(content).write_parquet(path)
     with pytest.raises(ValueError, match=message):
         call("claims", "--results", str(tmp_path))
+
+
+@pytest.mark.parametrize("name", [name for name in CORE if name not in commands.NEEDED])
+def test_columns_that_are_not_asked_for_are_not_needed(world, tmp_path, name, capsys):
+    world.drop(name).write_parquet(tmp_path / "cells.parquet")
+    call("claims", "--results", str(tmp_path))
+    tables.build(world.drop(name))
+    assert "holds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["positive_rate", "mu", "skipped", "checkpoint"])
+@pytest.mark.parametrize("command", ["report", "claims"])
+def test_a_column_that_is_needed_and_absent_is_named(world, tmp_path, name, command):
+    world.drop(name).write_parquet(tmp_path / "cells.parquet")
+    with pytest.raises(ValueError, match=f"has no column '{name}': it was not gathered by"):
+        call(command, "--results", str(tmp_path))
 
 
 def test_no_rows_are_refused(world, tmp_path):

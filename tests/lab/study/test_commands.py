@@ -63,6 +63,11 @@ def test_results_of_another_machine_are_not_written_over(here):
         (("--only", "everything"), "no experiment is called 'everything'"),
         (("--executor", "ray"), "no executor is called 'ray'"),
         (("--seeds", "0"), "at least one seed"),
+        (("--backbones", "nosuch"), "no backbone is called 'nosuch'; there are: mlp, .*lightgbm.*cnn"),
+        (("--limit", "0"), "limit must be at least 1 row, got 0"),
+        (("--limit", "-5"), "limit must be at least 1 row, got -5"),
+        (("--slow-limit", "0"), "slow_limit must be at least 1 row, got 0"),
+        (("--workers", "0"), "workers must be at least 1, got 0"),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(here, words, message):
@@ -70,8 +75,16 @@ def test_what_is_not_there_is_refused_by_name(here, words, message):
         call("run", "--datasets", "rand_hie", "--only", "deferred", *words)
 
 
+def test_a_run_of_nothing_is_refused(here):
+    with pytest.raises(ValueError, match=r"nothing to run: of cifar10 with .*, deferred, main ask no cell"):
+        call("run", "--datasets", "cifar10", "--only", "deferred,main")
+    assert list(here.iterdir()) == []
+
+
 def test_a_failed_cell_is_the_exit_code(here, capsys, monkeypatch):
     monkeypatch.setenv("PLOC_DATA", str(here / "nowhere"))
+    monkeypatch.setenv("PLOC_WORK", str(here / "work"))
     words = ("--datasets", "assistments", "--backbones", "mlp", "--seeds", "1", "--only", "deferred")
     assert call("run", *words, "--workers", "1", "--methods", "source") == 1
-    assert "1 failed" in capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
+    assert "1 failed; results/cells.parquet was not written: no cell is done" in said

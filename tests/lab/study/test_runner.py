@@ -2,6 +2,7 @@ import io
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +16,8 @@ from polars.testing import assert_frame_equal
 from rich.console import Console
 
 from ploc_lab.study import runner
-from ploc_lab.study.cell import Cell, Facts, key
+from ploc_lab.study import work as work_
+from ploc_lab.study.cell import Cell, Draw, Facts, key
 from ploc_lab.study.store import Store
 
 CLOCK = ["seconds"]  # the only column that a second run may change
@@ -87,6 +89,86 @@ def test_a_failing_cell_takes_no_other_along(few, without, tmp_path):
     assert "Traceback" in said.getvalue()
     assert "has no network to update" in said.getvalue()
     assert without.name in said.getvalue()
+
+
+class Astray(ThreadPoolExecutor):
+    """Workers that write to another folder, as those of a machine without the shared one do."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        if fn is work_.perform:
+            args = (*args[:2], args[2] / "elsewhere")
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_cells_that_workers_wrote_elsewhere_are_failures(few, tmp_path, quiet):
+    store = Store(tmp_path / "cells")
+    with Astray(1) as threads:
+        outcome = runner.run(few[:2], store, runner.given(threads, 1), quiet)
+    assert not outcome.ok
+    assert [failure.cell for failure in outcome.failures] == few[:2]
+    assert all(f"not in {store.root}: give" in failure.error for failure in outcome.failures)
+    assert "PLOC_WORK" in outcome.failures[0].error
+
+
+def test_what_is_damaged_is_done_anew(few, work, quiet, caplog):
+    heavy = [cell for cell in few if cell.method == "ftat"][:1]
+    store = Store(work / "mended")
+
+    def go() -> tuple[int, int]:
+        with ThreadPoolExecutor(1) as threads:
+            outcome = runner.run(heavy, store, runner.given(threads, 1), quiet)
+        assert outcome.ok, outcome.failures
+        return outcome.done, outcome.before
+
+    before = set((work / "answers").iterdir())
+    for path in before:
+        path.unlink()
+    assert go() == (1, 0)
+    (kept,) = (work / "answers").iterdir()
+    (key,) = store.keys()
+    rows, cell, answers = store.read(key), store.path(key).read_bytes(), kept.read_bytes()
+    for content in (b"", answers[: len(answers) // 2], answers[:-200] + bytes(200)):
+        store.path(key).write_bytes(cell[:100])
+        kept.write_bytes(content)
+        assert go() == (1, 0)
+        alike(store.read(key), rows)
+        assert f"{kept} is damaged" in caplog.text
+        assert f"cell {store.path(key)} can't be read" in caplog.text
+        assert go() == (0, 1)
+        caplog.clear()
+
+
+def test_leftovers_of_dead_writers_are_swept(few, work, tmp_path, quiet):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (work / "checkpoints" / "deep").mkdir(parents=True, exist_ok=True)
+    (work / "answers").mkdir(exist_ok=True)
+    name = f".x.npz.{socket.gethostname()}.{dead.pid}-0123abcd.tmp"
+    left = [work / "answers" / name, work / "checkpoints" / "deep" / name]
+    for path in left:
+        path.touch()
+    with ThreadPoolExecutor(1) as threads:
+        runner.run(few[:1], Store(tmp_path), runner.given(threads, 1), quiet)
+    assert [path.exists() for path in left] == [False, False]
+
+
+def test_a_limit_never_lengthens_a_redrawn_stream():
+    """With 40,000 rows at hand, CAP is the most that a stream at a set rate has."""
+    asked = []
+
+    class Rows:
+        def part(self, _):
+            return range(40_000)
+
+        def stream(self, **options):
+            asked.append(options["limit"])
+
+    bench = object.__new__(work_.Bench)
+    bench.ds = Rows()
+    cell = Cell(dataset="any", backbone="mlp", method="ploc", draw=Draw("prior", 0, 0.5))
+    for limit in (None, 100, 30_000):
+        bench.stream(cell.but(limit=limit))
+    assert asked == [work_.CAP, 100, work_.CAP]
 
 
 def test_data_that_is_not_here_fails_its_own_cells_only(few, tmp_path, quiet, monkeypatch):
@@ -219,6 +301,8 @@ def test_a_pool_is_named_or_refused():
         runner.pool("ray://10.0.0.1")
     with pytest.raises(ValueError, match="at least 1, got -1"):
         runner.local(-1)
+    with pytest.raises(ValueError, match="at least 1, got 0; leave it out"):
+        runner.local(0)
 
 
 def test_a_cluster_does_the_same(few, tmp_path, quiet):

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from ploc_lab import files
 from ploc_lab.study.store import Store, replace_file
 
 ROWS = pl.DataFrame({"id": ["q", "q"], "dataset": ["a", "a"], "seed": [1, 0], "x": [0.5, None]})
@@ -54,6 +55,43 @@ def test_gather_prefers_the_key_that_counts_and_else_the_latest(store):
     assert store.gather({"q": "old"})["key"].unique().to_list() == ["old"]
     # the key that counts isn't done: nothing stale stands in for it
     assert store.gather({"q": "not done yet"}).height == 0
+
+
+def test_what_counts_comes_first_and_of_the_rest_the_newest(store):
+    """Seeds and limits make other questions: `once` keeps the first of rows that look alike."""
+    for age, key in enumerate(["b", "d", "a", "c"]):
+        store.write(key, ROWS.with_columns(id=pl.lit(f"q{key}")))
+        os.utime(store.path(key), ns=(age, age))
+    gathered = store.gather({"qd": "d", "qb": "b"})
+    assert gathered["key"].to_list() == ["b", "b", "d", "d", "c", "c", "a", "a"]
+    assert gathered["seed"].to_list() == [0, 1] * 4
+    assert "age" not in gathered.columns
+
+
+@pytest.mark.parametrize("damage", [lambda _: b"", lambda c: c[: len(c) // 2], lambda c: bytes(len(c))])
+def test_a_cell_that_cannot_be_read_counts_as_absent_and_is_said_once(store, damage, caplog):
+    store.write("k", ROWS)
+    store.write("l", ROWS.with_columns(id=pl.lit("r")))
+    store.path("k").write_bytes(damage(store.path("k").read_bytes()))
+    assert store.questions() == {"r"}
+    assert store.gather({"q": "k"})["key"].unique().to_list() == ["l"]
+    assert caplog.text.count(f"cell {store.path('k')} can't be read") == 1
+    assert store.sweep() == 1
+    assert store.keys() == {"l"}
+    assert len(caplog.records) == 1
+
+
+def test_a_store_is_one_folder_wherever_its_workers_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Store(Path("cells")).root == tmp_path / "cells"
+
+
+def test_threads_write_under_names_of_their_own(tmp_path):
+    with files.whole(tmp_path / "k") as one, files.whole(tmp_path / "k") as two:
+        assert one != two
+        one.write_bytes(b"a")
+        two.write_bytes(b"a")
+    assert [path.name for path in tmp_path.iterdir()] == ["k"]
 
 
 WRITER = """
