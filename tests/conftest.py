@@ -18,6 +18,12 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests on Spark say that they did not run where there is no Java."""
+    if item.get_closest_marker("spark") and not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("there is no Java on this machine, Spark needs 17 or newer")
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Callable[..., Path]:
     """`real_data("heloc/heloc_dataset_v1.csv")` is the root of the raw files, or skips if one isn't here."""

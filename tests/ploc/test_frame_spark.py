@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +16,6 @@ from ploc import PLOC, origin
 from ploc.frame import center
 
 pyspark = pytest.importorskip("pyspark", minversion="4.1")
-if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("no Java on this machine: Spark needs 17 or newer", allow_module_level=True)
 
 from pyspark.errors import PySparkException  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
