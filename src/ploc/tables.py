@@ -170,9 +170,10 @@ class Table:
         if current_thread() is main_thread():
             # By now the engine has taken SIGINT for itself, and loses one that comes as it starts to write.
             signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
-        with whole(self.path) as part, plain_errors(self, writing=True), pool:
+        # It is handed the open file, not its name: where it fails, a part of it that is late would make it anew.
+        with whole(self.path) as part, part.open("wb") as file, plain_errors(self, writing=True), pool:
             try:
-                writing = pool.submit(sink, part)
+                writing = pool.submit(sink, file)
                 while not wait([writing], timeout=0.1).done:
                     pass  # a wait without an end would not hear a signal that another thread was handed
                 writing.result()
