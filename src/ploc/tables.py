@@ -170,7 +170,7 @@ class Table:
         if current_thread() is main_thread():
             # By now the engine has taken SIGINT for itself, and loses one that comes as it starts to write.
             signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
-        # It is handed the open file, not its name: where it fails, a part of it that is late would make it anew.
+        # The engine is handed the open file, not its name: failing, it could be late and make the file anew.
         with whole(self.path) as part, part.open("wb") as file, plain_errors(self, writing=True), pool:
             try:
                 writing = pool.submit(sink, file)
