@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from ploc import links
-from ploc.links import OFF
 from ploc.origin import LARGEST
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ class Filter:
         if not isinstance(value, list) or len(value) != rows.classes:
             raise TypeError(f"has {_short(value)} as {self.field!r}, not a list of {rows.classes} numbers")
         z = np.array([self._number(v) for v in value])
-        if rows.proba and abs(z.sum() - 1.0) > OFF:
+        if rows.proba and abs(z.sum() - 1.0) > links.OFF:
             raise TypeError(f"has {_short(value)} as {self.field!r}, which sum to {z.sum():.6g}, not to 1")
         return links.from_proba(z[None])[0] if rows.proba else z
 

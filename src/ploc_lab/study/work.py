@@ -55,6 +55,7 @@ CORE = {
 }  # fmt: skip
 COST_ROWS = 500
 _TRACING = threading.Lock()  # torch traces a step's graph through state of the whole process
+Kept = tuple[list[Answer], list[dict[str, Any]], float]
 CAP = 20_000  # rows of a stream at a set positive rate, at most
 _log = logging.getLogger(__name__)
 SMALL = 2_000  # shorter target splits are drawn with replacement, as the paper does for ASSISTments
@@ -302,7 +303,8 @@ def _adapted(cell: Cell, bench: Bench, facts: Facts) -> Played:
     stream = bench.stream(cell)
     logits = [bench.logits(seed, bench.pools(cell))[stream.index] for seed in cell.seeds]
     path = paths.work_root() / "answers" / f"{answer_key(cell, facts)}.npz"
-    if not _whole(path):
+    kept = _found(path)
+    if kept is None:
         nets = [net for seed in cell.seeds if (net := bench.checkpoint(seed).net) is not None]
         if len(nets) < len(cell.seeds):
             raise ValueError(
@@ -316,7 +318,8 @@ def _adapted(cell: Cell, bench: Bench, facts: Facts) -> Played:
                 cell.method, nets, sources, x, batch=cell.batch, logits=logits, **_arguments(cell)
             )
         _keep(path, results, (time.perf_counter() - start) / len(nets))
-    answers, reports, seconds = _kept(path)
+        kept = _kept(path)
+    answers, reports, seconds = kept
     y = evaluate.open_labels(stream, answers)
     return Played(answers, reports, logits, [y] * len(logits), seconds)
 
@@ -353,19 +356,18 @@ def _keep(path: Path, results: Sequence[tuple[Answer, dict[str, Any]]], seconds:
     replace_file(path, buffer.getvalue())
 
 
-def _whole(path: Path) -> bool:
-    """Whether answers are kept and can be read; damaged ones are said, and computed anew."""
+def _found(path: Path) -> Kept | None:
+    """Answers that are kept and can be read; damaged ones are said, and computed anew."""
     if not path.exists():
-        return False
+        return None
     try:
-        _kept(path)
+        return _kept(path)
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         _log.warning("%s is damaged (%s); it is computed anew", path, error)
-        return False
-    return True
+        return None
 
 
-def _kept(path: Path) -> tuple[list[Answer], list[dict[str, Any]], float]:
+def _kept(path: Path) -> Kept:
     with path.open("rb") as content, np.load(content, allow_pickle=False) as file:
         reports = json.loads(str(file["reports"]))
         answers = [Answer(*(file[f"{name}{k}"] for name in Answer._fields)) for k in range(len(reports))]
